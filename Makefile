@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE # each of the programs that tests start would c
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager docker-compose chromium postgresql pgbouncer
 DEBIAN_COMMANDS := prometheus prometheus-alertmanager docker-compose chromium pg_ctlcluster pgbouncer
 
-.PHONY: help demo test test-all lint format bench campaign servers frameworks compiled clean
+.PHONY: help demo test test-all lint format docs bench campaign servers frameworks compiled clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /	/' | expand -t 12
@@ -24,7 +24,8 @@ test: servers $(VENV)/.installed-dev ## format, lint, types, then every test
 	$(MAKE) --no-print-directory -j3 lint frameworks compiled
 	$(PYTEST)
 
-test-all: servers lint ## like test, with the large matrices and more generated examples
+test-all: servers lint ## like test, with the large matrices, more generated examples and the types on other systems
+	for system in win32 darwin; do $(BIN)/mypy --platform $$system --no-warn-unreachable || exit 1; done
 	-$(BIN)/python -m tests.providers.environments all
 	WINDOWPANE_TEST_ALL=1 $(PYTEST)
 
@@ -48,6 +49,9 @@ format: $(VENV)/.installed-dev ## rewrite the files in the one format
 
 bench: $(VENV)/.installed-dev ## run every benchmark and write benchmarks/RESULTS.md; each prints a ratio against a floor
 	$(BIN)/python benchmarks/write_results.py
+
+docs: $(VENV)/.installed-dev ## build the documentation site into build/site/site
+	$(BIN)/python docs/build_site.py
 
 campaign: servers $(VENV)/.installed-dev ## run every fault campaign in its long form and write benchmarks/RELIABILITY.md
 	$(BIN)/python benchmarks/write_reliability.py

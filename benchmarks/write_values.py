@@ -8,11 +8,13 @@ written its results; a test fails while a page has other values than they have.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
 
+from windowpane.core.window_tools import MAXIMUM_TOKENS, PAGE_TOKENS
 from windowpane.core.zones import (
     LARGE_WINDOW_TOKENS,
     MINIMUM_OUTPUT_TOKENS,
@@ -23,6 +25,8 @@ from windowpane.core.zones import (
     default_thresholds,
     level_tokens,
 )
+from windowpane.models.tokens import counter_for
+from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
 
 FOLDER = Path(__file__).parent
 COLUMNS = 120
@@ -158,6 +162,23 @@ def observing() -> str:
     )
 
 
+def mcp_tools() -> str:
+    """The share of a window that the tools of `windowpane mcp` take."""
+    tools = [
+        {"name": one.name, "description": one.description, "input_schema": one.schema} for one in AGENT_TOOLS
+    ]
+    sizes = [
+        counter_for(model, wait=True).count(json.dumps(tools) + INSTRUCTIONS)
+        for model in ("gpt-5", "claude-sonnet-4-5")
+    ]
+    return (
+        f"- **Small.** The {len(AGENT_TOOLS)} tools and the server's instructions take {sizes[0]} tokens of an "
+        f"OpenAI model's window and about {sizes[1]} of Claude's. Claude Code and Codex load the schemas only "
+        f"when they are searched for. An answer has at most about {MAXIMUM_TOKENS:,} tokens, a page of text "
+        f"{PAGE_TOKENS:,}."
+    )
+
+
 VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
@@ -166,6 +187,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "alerts": alerts,
     "redaction": redaction,
     "observing": observing,
+    "mcp-tools": mcp_tools,
 }
 """The function that makes each text, by its name."""
 

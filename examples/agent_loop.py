@@ -1,14 +1,15 @@
 """An agent loop that keeps its own context window healthy, against a model that follows a script.
 
 Run it with `python examples/agent_loop.py`. With a real model, replace `ScriptedProvider`: pass
-`messages=window.messages()` to the client and its reply to `on_turn_end`. With `--outputs` metrics are served
-and events stored while it runs.
+`messages=window.messages()` and the tools to the client, and its reply to `on_turn_end`. With `--outputs` metrics
+are served and events stored while it runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,16 +32,19 @@ class ContextLengthExceededError(Exception):
 
 
 class ScriptedProvider:
-    """Answers like a chat completions client: reads one file after the other, then reports that it is done."""
+    """Answers like a chat completions client: reads one file after the other, then the first again, and is done.
+
+    It reads the first one again by the handle in the line that replaced it.
+    """
 
     def __init__(self, files: int, *, maximum_tokens: int | None = None) -> None:
         self._files = files
         self._maximum_tokens = maximum_tokens
         self._turn = 0
 
-    def create(self, messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def create(self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return the next reply, with the usage a provider would report."""
-        sent = len(json.dumps(messages)) // 4
+        sent = len(json.dumps([messages, tools])) // 4
         if self._maximum_tokens is not None and sent > self._maximum_tokens:
             raise ContextLengthExceededError(
                 f"This model's maximum context length is {self._maximum_tokens} tokens. "
@@ -52,6 +56,11 @@ class ScriptedProvider:
             arguments = json.dumps({"path": f"src/module_{self._turn}.py"})
             message["content"] = f"Decided to keep module_{self._turn} as it is, because its callers rely on it."
             function = {"name": "read_file", "arguments": arguments}
+            message["tool_calls"] = [{"id": f"call_{self._turn}", "type": "function", "function": function}]
+        elif self._turn == self._files + 1 and (
+            original := re.search(r"Original: ([\w:]+)", json.dumps(messages))
+        ):
+            function = {"name": "read_block", "arguments": json.dumps({"id": original[1]})}
             message["tool_calls"] = [{"id": f"call_{self._turn}", "type": "function", "function": function}]
         else:
             message["content"] = "All modules are reviewed."
@@ -89,14 +98,15 @@ def review(
         constraints=["Never change a public name."],
     ) as window:
         window.add_system("You review Python code.")
-        window.add_tool_definitions(TOOLS)
+        tools = [*TOOLS, *window.tools()]  # by which the model reads back what was removed
+        window.add_tool_definitions(tools)
         window.add_user("Review src, one module after the other.")
         while True:
             decision = window.on_turn_start()
             for line in decision.done:
                 report(f"turn {decision.status.turn}: {line}")
             try:
-                reply = provider.create(window.messages())
+                reply = provider.create(window.messages(), tools)
             except ContextLengthExceededError as error:
                 decision = window.on_overflow(error)
                 if not decision.retry:
@@ -104,14 +114,19 @@ def review(
                 report(
                     f"turn {decision.status.turn}: refused as too large, {decision.freed_tokens:,} tokens freed"
                 )
-                reply = provider.create(window.messages())
+                reply = provider.create(window.messages(), tools)
             window.on_turn_end(reply)
             calls = reply["choices"][0]["message"].get("tool_calls")
             if not calls:
                 break
             for call in calls:
-                output = read_file(**json.loads(call["function"]["arguments"]))
-                window.on_tool_result(call["function"]["name"], output, call["id"])
+                name, arguments = call["function"]["name"], call["function"]["arguments"]
+                output = window.call_tool(name, arguments)  # None unless it is one of window.tools()
+                if output is None:
+                    output = read_file(**json.loads(arguments))
+                else:
+                    report(f"turn {window.status().turn}: the model reads {arguments}")
+                window.on_tool_result(name, output, call["id"])
         report(str(window.status()))
     return window
 

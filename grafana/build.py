@@ -1,4 +1,4 @@
-"""Generate the files of this folder from the metric catalog and the alert rules.
+"""Generate the files of this folder, and the rules of the chart, from the metric catalog and the alert rules.
 
 python grafana/build.py            write what has changed
 python grafana/build.py --check    write nothing; exit with 1 when a file is not current
@@ -32,6 +32,7 @@ def files() -> Iterator[tuple[str, str]]:
     yield "runbook.md", runbook.runbook_markdown()
     yield "prometheus/assets/runbook.html", runbook.runbook_html()
     yield "prometheus/rules/windowpane.yml", _yaml(prometheus_rules())
+    yield "../deploy/helm/windowpane/files/rules.yml", _yaml(prometheus_rules())
     yield "prometheus/tests/alerts.yml", _yaml(promtool.alert_tests())
     yield "prometheus/tests/recordings.yml", _yaml(promtool.recording_tests())
     for dashboard in (fleet(), session(), reduction(), trends(), exporter()):

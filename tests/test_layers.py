@@ -20,8 +20,8 @@ ROOT_MODULES = {"windowpane", "windowpane.exceptions", "windowpane.testing", "wi
 """The only modules beside the folders."""
 
 READ_BY_THE_DASHBOARD = (
-    "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report", "store", "text",
-    "exceptions",
+    "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report",
+    "sources.imports.progress", "store", "text", "exceptions",
 )  # fmt: skip
 """The parts of `windowpane` that the dashboard may use: nothing that manages, observes or imports a session."""
 

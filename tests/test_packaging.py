@@ -11,7 +11,8 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("exporter/windowpane", "dashboard/windowpane_dashboard")
 
 DASHBOARD_LIBRARIES = ("streamlit", "plotly", "pandas")
-BEHIND_AN_EXTRA = {f"windowpane.outputs.otlp.{module}": "otel" for module in ("logs", "metrics")}
+BEHIND_AN_EXTRA = {
+    "windowpane.outputs.mcp.server": "mcp",
+    "windowpane.outputs.otlp.logs": "otel",
+    "windowpane.outputs.otlp.metrics": "otel",
+}
 """Modules that are only imported where their extra is installed."""
 OPTIONAL_LIBRARIES = (
     *DASHBOARD_LIBRARIES,
     "apprise",
+    "mcp",
     "opentelemetry",
     "pyarrow",
     "openai",
@@ -74,9 +80,14 @@ def run_python(code: str) -> list[str]:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source distribution, built from this checkout without a network."""
-    folder = tmp_path_factory.mktemp("dist")
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+def build(checkout: Path, folder: Path, *, umask: int = 0o022) -> Path:
+    """Build both distributions into *folder*, at a fixed time."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run(command, cwd=checkout, env=environment, capture_output=True, check=True, umask=umask)
     return folder
 
 
@@ -115,6 +126,24 @@ def test_the_wheel_holds_every_file_of_both_packages(wheel: zipfile.ZipFile) -> 
     assert {f"windowpane/models/tokens/data/{name}_base.tiktoken.gz" for name in ("o200k", "cl100k")} <= shipped
 
 
+def test_another_checkout_builds_the_same_files(built: Path, tmp_path: Path) -> None:
+    """Neither the folder, the times of its files nor the umask is in them."""
+    for path in committed_files():
+        copy = tmp_path / "checkout" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+        copy.chmod(0o700 if os.access(path, os.X_OK) else 0o600)
+    (tmp_path / "checkout" / ".git").mkdir()  # ends the search for another project's .gitignore
+
+    again = build(tmp_path / "checkout", tmp_path / "dist", umask=0o077)
+
+    assert digests(again) == digests(built)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
 def test_the_wheel_carries_its_licence_and_notices(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
 
@@ -141,7 +170,7 @@ def test_the_wheel_carries_the_files_that_commands_write(wheel: zipfile.ZipFile)
 
 def test_the_source_distribution_is_the_committed_files_of_a_few_folders(source_files: set[str]) -> None:
     """A pattern names a folder at the top, so that no folder of the same name below `tests` comes along."""
-    folders = ("exporter", "dashboard", "grafana", "examples", "docs")
+    folders = ("exporter", "dashboard", "deploy", "grafana", "examples", "docs")
     committed = {str(path.relative_to(ROOT)) for path in committed_files()}
 
     assert {name for name in committed if name.split("/")[0] in folders} <= source_files
@@ -190,22 +219,27 @@ def interpreters() -> dict[str, Path]:
 INTERPRETERS = interpreters()
 
 
-@pytest.mark.parametrize("version", sampled(list(INTERPRETERS)[::-1], 1))
-def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
-    """On every interpreter of this machine the installed wheel imports a recording and writes what it carries.
+Run = Callable[..., str]
 
-    The libraries come from the package index, as those of the test environment do; without one this is skipped.
+
+@pytest.fixture
+def install(wheel: zipfile.ZipFile, tmp_path: Path) -> Callable[..., Run]:
+    """Install the wheel for an interpreter and return what runs a program of its environment.
+
+    The libraries come from the package index, as those of the test environment do; without one it skips.
     """
-    subprocess.run([INTERPRETERS[version], "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    install = ["install", "--quiet", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check"]
-    target = ["--python", str(tmp_path / "venv"), *install, "--retries=0", "--timeout=15"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *target, str(wheel.filename)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"pip cannot install the libraries for Python {version}: {done.stderr.strip()[-300:]}")
-    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
-    (tmp_path / "conversation.json").write_text(json.dumps(messages), encoding="utf-8")
+
+    def installed(version: str, extra: str = "") -> Run:
+        subprocess.run([INTERPRETERS[version], "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+        options = ["--quiet", "--no-compile", "--only-binary=:all:", "--disable-pip-version-check"]
+        target = ["--python", str(tmp_path / "venv"), "install", *options, "--retries=0", "--timeout=15"]
+        requirement = f"{wheel.filename}[{extra}]" if extra else str(wheel.filename)
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *target, requirement], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"pip cannot install the libraries for Python {version}: {done.stderr.strip()[-300:]}")
+        return run
 
     def run(*arguments: str) -> str:
         environment = {"PATH": f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
@@ -217,12 +251,32 @@ def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: P
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout
 
+    return installed
+
+
+@pytest.fixture
+def conversation(tmp_path: Path) -> Path:
+    """A recording of one turn."""
+    messages = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "The port is taken."}]
+    file = tmp_path / "conversation.json"
+    file.write_text(json.dumps(messages), encoding="utf-8")
+    return file
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", sampled(list(INTERPRETERS)[::-1], 1))
+def test_the_wheel_alone_works(
+    version: str, wheel: zipfile.ZipFile, install: Callable[..., Run], conversation: Path, tmp_path: Path
+) -> None:
+    """On every interpreter of this machine the installed wheel imports a recording and writes what it carries."""
+    run = install(version)
+
     assert run("windowpane", "--version").split()[-1] in metadata_of(wheel)
+    assert run("windowpane-observability", "--version") == run("windowpane", "--version")
     assert run("python", "-W", "error", "-c", "import windowpane; windowpane.ContextWindowManager") == ""
     run("python", "-W", "error::SyntaxWarning", "-m", "compileall", "-qq", installed_package(tmp_path / "venv"))
-    check = "from windowpane.cli import doctor as i; print([*i.other_distributions(), *i.other_modules()])"
-    assert run("python", "-c", check) == "[]\n"
-    run("windowpane", "import", "conversation.json")
+    run("windowpane", "doctor")
+    run("windowpane", "import", conversation.name)
     (session,) = json.loads(run("windowpane", "sessions", "--json"))
     assert "1 turn, " in run("windowpane", "report", session["session_id"])
     assert len(run("windowpane", "grafana", "export", "monitoring").splitlines()) == len(
@@ -230,6 +284,45 @@ def test_the_wheel_alone_works(version: str, wheel: zipfile.ZipFile, tmp_path: P
     )
     run("windowpane", "fidelity", "--write-example", "example")
     assert "passed" in run("windowpane", "fidelity", "example/suite.yaml")
+
+
+USES = {
+    "bulk": "from windowpane.models.tokens import encodings, tokenizer; "
+    "assert tokenizer._load_toktok(encodings.O200K)",
+    "clickhouse": "from windowpane.store.clickhouse.connection import require_client as r; r(); "
+    "from clickhouse_connect import get_client",
+    "dashboard": "import windowpane_dashboard as d, pathlib; from streamlit.testing.v1 import AppTest; "
+    "a = AppTest.from_file(str(pathlib.Path(d.__file__).with_name('app.py')), default_timeout=60).run(); "
+    "assert not a.exception, a.exception",
+    "login": "import windowpane_dashboard.server.return_address, authlib.integrations.starlette_client, httpx",
+    "notify": "from windowpane.alerts.delivery.channels import channel_for as c; print(c('json://127.0.0.1:9').kind)",
+    "otel": "import windowpane.outputs.otlp.logs, windowpane.outputs.otlp.metrics",
+    "parquet": "from windowpane.cli import main; "
+    "main(['audit', 'export', '--format', 'parquet', '--output', 'events.parquet'])",
+    "postgres": "import windowpane.store.postgres.store",
+    "proxy": "from windowpane.cli import main; main(['run', '--', 'true'])",
+    "serve": "import subprocess as s; "
+    "p = s.Popen(['windowpane', 'serve', '--port=0'], stdout=s.PIPE, text=True); "
+    "line = p.stdout.readline(); p.terminate(); assert 'http' in line, line",
+}
+"""Code that needs the libraries of an extra, and of no other."""
+
+
+def test_every_extra_is_used() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+
+    assert set(USES) == set(extras) - {"all", "dev"}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("version", sampled(list(INTERPRETERS), 1))
+@pytest.mark.parametrize("extra", sampled(sorted(USES), 1))
+def test_an_extra_alone_works(extra: str, version: str, install: Callable[..., Run], conversation: Path) -> None:
+    run = install(version, extra)
+    run("windowpane", "import", conversation.name)
+
+    run("python", "-c", USES[extra])
 
 
 def installed_package(environment: Path) -> str:

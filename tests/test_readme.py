@@ -20,7 +20,12 @@ from windowpane.config.loading import load_config
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
 
 
 def load(path: Path) -> ModuleType:
@@ -76,6 +81,8 @@ def test_it_has_exactly_two_make_targets_for_setting_up() -> None:
 def test_links_to_files_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    if page.startswith("docs/"):  # the site has pages that are generated from the code
+        links = [link for link in links if not link.startswith("reference/")]
 
     assert [link for link in links if link and not (ROOT / page).parent.joinpath(link).exists()] == []
 

@@ -12,6 +12,8 @@ def main() -> None:
             _print_status()
         case ["hook", "status", "--store", store]:
             _print_status(store)
+        case ["hook", "give-back"]:
+            _print_given_back()
         case ["hook", "import"]:
             _import_transcript()
         case ["hook", "import", "--store", store]:
@@ -26,6 +28,12 @@ def _print_status(store: str | None = None) -> None:
     from windowpane.sources.hooks.status import print_status
 
     print_status(store)
+
+
+def _print_given_back() -> None:
+    from windowpane.sources.hooks.compacted_session import print_given_back
+
+    print_given_back()
 
 
 def _import_transcript(store: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,18 @@ from click.testing import CliRunner
 
 import windowpane
 from windowpane.cli import main
+from windowpane.cli.doctor import EXTRAS
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import AuditKeys
 from windowpane.store.writes.spool import Spool
+
+
+def test_every_extra_is_looked_up() -> None:
+    with (Path(__file__).parents[2] / "pyproject.toml").open("rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+
+    assert set(EXTRAS) == extras - {"all", "dev"}
 
 
 def findings(store: Path) -> list[dict[str, Any]]:

@@ -16,7 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.cli.hook import HookCommands
+from windowpane.cli.hook import EVENTS, HookCommands
+from windowpane.core.version import package_version
 from windowpane.sources.hooks.transcript import start_import
 from windowpane.store.embedded import SqliteReader
 
@@ -273,3 +274,79 @@ def test_an_import_has_the_sub_agents_of_the_session(home: Path) -> None:
     parents = {session.session_id: session.parent_session_id for session in reader.sessions()}
     reader.close()
     assert parents == {SESSION: None, f"{SESSION}/agent-a1": SESSION}
+
+
+def test_a_compacted_session_gets_back_the_rules_of_its_user(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    rows = [
+        row(0, role="user", content="Never touch config.py. Make the tests pass."),
+        row(
+            1,
+            role="assistant",
+            id="m",
+            model="m",
+            content=[{"type": "text", "text": "Next steps:\n- Fix auth.py"}],
+        ),
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in rows), encoding="utf-8")
+
+    result = hook("give-back", given={"source": "compact", "transcript_path": str(path)})
+
+    added = json.loads(result.stdout)["hookSpecificOutput"]
+    assert added["hookEventName"] == "SessionStart"
+    lines = added["additionalContext"].splitlines()
+    assert lines[0].startswith("Added by Windowpane")
+    assert "- Never touch config.py." in lines
+    assert "- Fix auth.py" in lines
+    assert "tests pass" not in added["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "no JSON",
+        "[]",
+        {"source": "startup", "transcript_path": __file__},
+        {"source": "compact"},
+        {"source": "compact", "transcript_path": "/no"},
+        {"source": "compact", "transcript_path": "\0"},
+        {"source": "compact", "transcript_path": __file__},
+    ],
+)
+def test_nothing_is_given_back_and_nothing_fails(given: Any) -> None:
+    result = hook("give-back", given=given)
+
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_giving_back_is_installed_only_on_request(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+
+    def started() -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["hooks"]["SessionStart"]
+        return entries
+
+    hook("install", "--write")
+    assert "give-back" not in path.read_text(encoding="utf-8")
+    hook("install", "--write", "--give-back")
+    hook("install", "--write", "--give-back")
+    hook("install", "--write")
+
+    [entry] = [entry for entry in started() if "give-back" in entry["hooks"][0]["command"]]
+    assert entry["matcher"] == "compact"
+    assert len(started()) == 2
+
+
+def test_the_plugin_runs_the_hooks_that_are_installed() -> None:
+    folder = Path(__file__).parents[2] / "integrations" / "claude-code-plugin"
+    hooks = json.loads((folder / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+    manifest = json.loads((folder / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+    server = json.loads((folder / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["windowpane"]
+
+    assert set(hooks) == set(EVENTS)
+    assert {hook["command"] for [entry] in hooks.values() for hook in entry["hooks"]} == {
+        "windowpane hook import"
+    }
+    assert (server["command"], server["args"]) == ("windowpane", ["mcp"])
+    assert manifest["version"] == package_version()

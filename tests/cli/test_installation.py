@@ -56,6 +56,11 @@ class TestOtherDistributions:
     def test_the_summary_is_the_packages(self) -> None:
         assert f'description = "{doctor.SUMMARY}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
+    def test_the_entry_point_is_the_packages(self) -> None:
+        assert f'windowpane = "{doctor.ENTRY_POINT}:main"' in (ROOT / "pyproject.toml").read_text(
+            encoding="utf-8"
+        )
+
 
 def test_a_module_of_the_same_name_is_named(tmp_path: Path) -> None:
     (tmp_path / "windowpane.py").write_text("", encoding="utf-8")
@@ -67,7 +72,7 @@ def test_a_module_of_the_same_name_is_named(tmp_path: Path) -> None:
 
 def test_a_foreign_command_earlier_in_the_path_is_named(tmp_path: Path) -> None:
     foreign = program(tmp_path / "a", "exec glass")
-    ours = program(tmp_path / "b", "from windowpane.cli import main")
+    ours = program(tmp_path / "b", f"from {doctor.ENTRY_POINT} import main")
     behind = program(tmp_path / "c", "exec glass")
     folders = (tmp_path, foreign.parent, ours.parent, behind.parent)
 

@@ -272,10 +272,10 @@ class TestDemo:
         self, tmp_path: Path, wait_until: Callable[..., None]
     ) -> None:
         program = (
-            "import sys, time\nfrom pathlib import Path\nfrom windowpane.cli import demo\n"
-            "def ready(url, process):\n    print(process.pid, flush=True)\n    time.sleep(60)\n"
-            "demo._wait_until_ready = ready\n"
-            "with demo._dashboard(Path(sys.argv[1]), port=0):\n    pass\n"
+            "import sys, time\nfrom pathlib import Path\n"
+            "from windowpane.cli.dashboard_process import dashboard_process\n"
+            "with dashboard_process(Path(sys.argv[1]), port=0) as dashboard:\n"
+            "    print(dashboard._process.pid, flush=True)\n    time.sleep(60)\n"
         )
         process = subprocess.Popen(
             [sys.executable, "-c", program, str(tmp_path / "demo.db")], stdout=subprocess.PIPE, text=True

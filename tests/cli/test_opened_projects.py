@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import windowpane
 import windowpane_dashboard
 from windowpane.cli import main
-from windowpane.cli.demo import _dashboard
+from windowpane.cli.dashboard_process import dashboard_process
 from windowpane.cli.hook import HookCommands
 from windowpane.outputs.http.service_discovery import http_status
 from windowpane.sources.hooks.transcript import start_import
@@ -206,7 +206,8 @@ def test_the_dashboard_of_the_demo_reads_nothing_of_the_project(
     ran: Ran, store: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Neither modules nor Streamlit's settings, whose secrets would become variables of its processes."""
-    with _dashboard(store, port=0) as url:
+    with dashboard_process(store, port=0) as dashboard:
+        url = dashboard.wait()
         assert url.startswith("http://"), url
         assert http_status(f"{url}/_stcore/health", timeout_seconds=5) == 200
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from tests.compatibility.made_store import KEY, rows_of, session
+from tests.compatibility.made_task import TASK_ID, open_task
 from tests.compatibility.make_release import RELEASE
 
 from windowpane.config.loading import load_config
@@ -116,6 +117,17 @@ def test_an_event_keeps_its_type_and_fields(raw: bytes) -> None:
 
     assert type(event.data) is PAYLOADS[event.type]
     assert_contains(json.loads(encode(event)), json.loads(raw))
+
+
+# -- checkpoints ----------------------------------------------------------------------------------------------
+
+
+def test_a_task_is_resumed_from_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / f"{TASK_ID}.json").write_bytes((RELEASE / "checkpoint.json").read_bytes())
+
+    with open_task(tmp_path) as window:
+        assert window.task.resumed is not None
+        assert "read the old client" in str(window.messages())
 
 
 # -- configuration --------------------------------------------------------------------------------------------

@@ -358,6 +358,20 @@ def test_a_misspelled_variable_is_answered_with_the_nearest_key() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["WINDOWPANE_STOR", "WINDOWPANE_STORES", "WINDOWPANE_CONFIGS", "WINDOWPANE_NOTFY"]
+)
+def test_a_variable_that_is_almost_a_setting_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"{name}: unknown variable.* expected WINDOWPANE_"):
+        load_config(environ={name: "x"})
+
+
+def test_variables_of_others_are_ignored() -> None:
+    names = ("WINDOWPANE_TEST_ALL", "WINDOWPANE_POSTGRES_PASSWORD", "WINDOWPANE_BIND", "WINDOWPANE_SESSIONS_DIR")
+
+    assert load_config(environ=dict.fromkeys(names, "x")) == load_config(environ={})
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[" * 1_500, "is nested too deeply"),

@@ -16,7 +16,7 @@ from windowpane import testing
 
 
 def manage_with_openai(client: openai.OpenAI) -> windowpane.Completion:
-    """The loop of the README, with every option of the constructor that is a plain value."""
+    """The loop of docs/engine.md, with every option of the constructor that is a plain value."""
     with windowpane.ContextWindowManager(
         agent="reviewer",
         model="gpt-5",

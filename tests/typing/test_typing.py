@@ -26,9 +26,11 @@ def run_tool(call: ChatCompletionMessageFunctionToolCall) -> str:
 
 @pytest.fixture
 def snippet(tmp_path: Path) -> str:
-    """A file with the managed loop of the README; it lacks only the function that runs a tool."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    (loop,) = [block for block in blocks if "ContextWindowManager(" in block]
+    """A file with the managed loop of docs/engine.md; it lacks only the function that runs a tool."""
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/engine.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    (loop,) = [block for block in blocks if "window.on_turn_end(reply)" in block and "import openai" in block]
     assert "on_overflow" in loop
     file = tmp_path / "snippet.py"
     file.write_text(PREAMBLE + loop, encoding="utf-8")

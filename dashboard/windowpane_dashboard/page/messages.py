@@ -10,11 +10,15 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.config.paths import default_store, local_base
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
+from windowpane.sources.imports.progress import ImportProgress, running_import
 
 logger = logging.getLogger(__name__)
 
 READ_ERRORS: Final = (WindowpaneError, sqlite3.Error, OSError)
+IMPORT_SECONDS: Final = 0.5
+"""Time after which a page without a session is drawn again, while an import runs."""
 
 
 @contextmanager
@@ -44,7 +48,14 @@ def show_failure(what: str, error: Exception, detail: str = "") -> None:
 
 
 def show_empty(what: str) -> None:
-    """Show that the store holds nothing yet and the commands that fill it, and stop the page."""
+    """Show that the store holds nothing yet and the commands that fill it, and stop the page.
+
+    While an import into the store runs, show that instead, and draw the page again.
+    """
+    progress = running_import(local_base(default_store()))
+    if progress is not None:
+        _follow_import(progress)
+        st.stop()
     st.subheader("Nothing to show yet", anchor=False)
     st.text(what)
     st.text("Import the sessions that your coding agents have already recorded on this machine:")
@@ -54,6 +65,26 @@ def show_empty(what: str) -> None:
     st.text("To watch an agent of your own, start Windowpane inside it:")
     st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language=None)
     st.stop()
+
+
+def show_import() -> None:
+    """Show the progress of an import that runs into the store, if one does."""
+    progress = running_import(local_base(default_store()))
+    if progress is not None:
+        _draw(progress)
+
+
+@st.fragment(run_every=IMPORT_SECONDS)
+def _follow_import(progress: ImportProgress) -> None:
+    """Draw the progress, and the page again when there is more."""
+    _draw(progress)
+    if running_import(local_base(default_store())) != progress:
+        st.rerun()
+
+
+def _draw(progress: ImportProgress) -> None:
+    text = f"{progress.done:,} of {progress.total:,} recordings of this machine are read, the newest first"
+    st.progress(progress.share, text)
 
 
 def show_unforeseen(error: Exception) -> bool:

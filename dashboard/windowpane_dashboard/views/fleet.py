@@ -50,6 +50,7 @@ def main() -> None:
     with messages.report_read_errors("The sessions cannot be listed"):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
             messages.show_empty("The store is there, but it holds no sessions yet.")
+        messages.show_import()
         head = st.container()
         filters = address_filters()
         snapshot = project_choice.of_project(snapshot, PAGE, filters.project)

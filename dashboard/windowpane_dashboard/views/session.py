@@ -17,6 +17,7 @@ from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links
+from windowpane_dashboard.page.session_import import import_session
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import at_named_turn
@@ -56,7 +57,7 @@ from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, turn_heading, window_section
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-CHOICE, DRAWN = "session_choice", "drawn_session"
+CHOICE, DRAWN, READ = "session_choice", "drawn_session", "read_session"
 BELOW, PIXELS = "below", 800
 PAINTED = f".st-key-{CHART} .main-svg"
 
@@ -229,6 +230,8 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     if requested not in rows:
         # An agent whose events have a project's token links to the id that it knows, without the project.
         by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
+        if not by_id and store_access.may_write(snapshot) and read_recording(requested):
+            st.rerun()
         if len(by_id) != 1:
             explain_missing(requested, by_id)
         rows |= by_id
@@ -243,6 +246,15 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
         label_visibility="collapsed",
     )
     return rows[requested]
+
+
+def read_recording(requested: str) -> bool:
+    """Import the recording of a session that is not stored yet, once; return whether there is one."""
+    if st.session_state.get(READ) == requested:
+        return False
+    st.session_state[READ] = requested
+    with st.spinner("Looking for the recording of this session"):
+        return import_session(requested)
 
 
 def explain_missing(requested: str, by_id: Mapping[str, SessionRow]) -> NoReturn:

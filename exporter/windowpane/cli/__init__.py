@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "grafana": "Export the Grafana dashboards and the files around them.",
     "hook": "Show the window in Claude Code's status line.",
     "import": "Read recorded sessions into the store.",
+    "mcp": "Serve tools by which an agent asks about its own window.",
     "migrate": "Move a store to another database.",
     "proxy": "Forward model calls to their providers and observe them.",
     "prune": "Delete whole sessions, oldest first.",
@@ -96,7 +97,11 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, requested: b
         ctx.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -105,11 +110,19 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, requested: b
     callback=_print_version,
     help="Show the version and exit.",
 )
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Observability for the context windows of LLM agents.
 
-    Start with `windowpane demo`, or import your own sessions with `windowpane import`.
+    Without a command, it shows the sessions that the agents on this machine have recorded.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # characters that the terminal cannot show
+    if ctx.invoked_subcommand is None:
+        if not sys.stdout.isatty():
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        from windowpane.cli.machine import show_sessions
+
+        show_sessions()

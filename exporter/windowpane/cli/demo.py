@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
-from http import HTTPStatus
-from importlib.util import find_spec
-from pathlib import Path
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.dashboard_process import dashboard_process
 from windowpane.cli.demonstration import load
 from windowpane.cli.options import StoreOption, open_to_write, report_errors
 from windowpane.cli.output import print_table
@@ -26,10 +19,8 @@ from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config.loading import load_config
 from windowpane.config.paths import data_folder
-from windowpane.core.store_names import StoreName, full_name
-from windowpane.core.version import install_command
+from windowpane.core.store_names import StoreName
 from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
-from windowpane.outputs.http.service_discovery import http_status
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.open import store_exists
@@ -40,7 +31,6 @@ if TYPE_CHECKING:
     from windowpane.store.store import Store
 
 MAXIMUM_ALERTS = 12
-DASHBOARD_START_SECONDS = 30.0
 
 
 @click.command("demo")
@@ -67,13 +57,15 @@ def command(port: int, metrics_port: int, store_path: StoreName | None, *, once:
       windowpane demo --once
     """
     started, config = time.perf_counter(), load_config()
-    with _fresh_store(store_path, once=once) as store:
+    with _fresh_store(store_path, "demo-once" if once else "demo") as store:
         loaded = load(store, now=time.time(), progress=_print_progress, config=config)
         events = sum(session.events for session in loaded)
         took = time.perf_counter() - started
         click.echo(f"{len(loaded)} sessions, {events:,} events in {seconds(took)}, stored in {store.name}")
         _report(store)
-        if not once:
+        if once:
+            click.echo(f"\nlook further: windowpane sessions --store {shlex.quote(store.name)}")
+        else:
             _serve(store, config=config, port=port, metrics_port=metrics_port)
 
 
@@ -82,22 +74,15 @@ def _print_progress(step: str) -> None:
 
 
 @contextmanager
-def _fresh_store(path: StoreName | None, *, once: bool) -> Iterator[Store]:
-    """Open an empty store: at *path*, else a temporary one where *once*, else the demo's, which is recreated."""
+def _fresh_store(path: StoreName | None, name: str) -> Iterator[Store]:
+    """Open an empty store: at *path*, else that of the demo *name*, which is recreated."""
     if path is not None:
         if store_exists(path):
             raise click.ClickException(f"{path} exists; the demo needs a new store")
         with open_to_write(path, capture=True) as store:
             yield store
         return
-    if once:
-        with (
-            tempfile.TemporaryDirectory(prefix="windowpane-demo-") as temporary,
-            open_to_write(Path(temporary) / "demo.db", capture=True) as store,
-        ):
-            yield store
-        return
-    folder = data_folder() / "demo"
+    folder = data_folder() / name
     shutil.rmtree(folder, ignore_errors=True)
     with open_to_write(folder / "demo.db", capture=True) as store:
         yield store
@@ -121,58 +106,10 @@ def _serve(store: Store, *, config: Config, port: int, metrics_port: int) -> Non
     with (
         closing(serving),
         listen(start_http_server, serving.routes(), host=LOOPBACK, port=metrics_port, tls=None) as server,
-        _dashboard(store.address, port=port) as url,
+        dashboard_process(store.address, port=port) as dashboard,
     ):
+        url = dashboard.wait()
         serving.start()
         click.echo(f"\ndashboard  {url}\nmetrics    {server.url}\n\nCtrl-C stops both.")
         wait_for_stop()
         click.echo("stopping")
-
-
-@contextmanager
-def _dashboard(store: StoreName, *, port: int) -> Iterator[str]:
-    """Run the dashboard in a separate process and yield its address, or the reason why it did not start."""
-    if find_spec("streamlit") is None:
-        yield f"not started: Streamlit is missing; run: {install_command('dashboard')}"
-        return
-    chosen = _free_port(port)
-    arguments = [sys.executable, "-P", "-m", "windowpane", "dashboard", "--port", str(chosen)]
-    environment = {**os.environ, "WINDOWPANE_STORE": full_name(store)}
-    signal.signal(signal.SIGTERM, _exit)  # else the dashboard would outlive this process
-    process = subprocess.Popen(arguments, env=environment)  # noqa: S603  # this program
-    try:
-        yield _wait_until_ready(f"http://{LOOPBACK}:{chosen}", process)
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def _exit(number: int, _frame: object) -> None:
-    """Exit so that context managers run."""
-    raise SystemExit(128 + number)
-
-
-def _free_port(preferred: int) -> int:
-    """Return *preferred*, or any free port if it is in use."""
-    for port in (preferred, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with suppress(OSError):  # in use: try any free port
-                probe.bind((LOOPBACK, port))
-                return int(probe.getsockname()[1])
-    raise click.ClickException("no free port on loopback")
-
-
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> str:
-    """Return *url* when the dashboard responds there, else the reason."""
-    deadline = time.monotonic() + DASHBOARD_START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            return f"not started: it exited with {process.returncode}"
-        if http_status(f"{url}/_stcore/health", timeout_seconds=1) == HTTPStatus.OK:
-            return url
-        time.sleep(0.1)
-    return f"{url} (no response yet)"

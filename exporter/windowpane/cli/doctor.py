@@ -45,11 +45,17 @@ from windowpane.text import formats
 Verdict = Literal["ok", "note", "problem"]
 
 EXTRAS: Final = {
+    "bulk": ("toktok-rs",),
+    "clickhouse": ("clickhouse-connect",),
     "dashboard": ("streamlit", "plotly", "pandas"),
+    "login": ("Authlib", "httpx", "itsdangerous"),
+    "mcp": ("mcp",),
     "notify": ("apprise",),
     "otel": ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"),
     "parquet": ("pyarrow",),
     "postgres": ("psycopg",),
+    "proxy": ("httpx2",),
+    "serve": ("starlette", "uvicorn"),
 }
 DASHBOARD_PORT: Final = 8501
 ALL_INTERFACES: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104  # checked on loopback
@@ -58,6 +64,7 @@ MINIMUM_FREE_BYTES: Final = 200 * 2**20
 HERE: Final = Path(windowpane.__file__).resolve()
 SUMMARY: Final = "Observability for the context windows of LLM agents"
 """Summary of our distribution: an installation from before its renaming is not another project."""
+ENTRY_POINT: Final = f"{PACKAGE}.__main__"
 _COMMANDS: Final = (PACKAGE, f"{PACKAGE}.exe")
 _SCRIPT_BYTES: Final = 64 * 1024
 
@@ -338,6 +345,6 @@ def _runs_this_package(script: Path) -> bool:
         with script.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _SCRIPT_BYTES))
-            return b"windowpane.cli" in file.read()
+            return ENTRY_POINT.encode() in file.read()
     except OSError:
         return True  # unknown, so not reported

@@ -1,4 +1,4 @@
-"""`windowpane hook`: a status line for Claude Code, and hooks that import its transcripts."""
+"""`windowpane hook`: a status line for Claude Code, and hooks that import its transcripts and give back rules."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from windowpane.cli.options import report_errors, store_option
 from windowpane.config.paths import data_folder, named_store
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.exceptions import ConfigurationError
+from windowpane.sources.hooks.compacted_session import print_given_back
 from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.hooks.status import print_status
 from windowpane.sources.hooks.transcript import import_named_transcript
@@ -26,6 +27,8 @@ from windowpane.sources.transcripts.locations import claude_folder
 
 EVENTS: Final = ("PreCompact", "SessionStart", "SessionEnd")
 """Events that import the transcript: before a compaction, and when a session starts, resumes or ends."""
+COMPACTED: Final = "SessionStart"
+"""The event that follows a compaction too."""
 NEW_FILE_MODE: Final = 0o600
 _UNSAFE_COMMAND: Final = re.compile(r"""(?<!\s-P)(?<!\s-I)\s-m\s+windowpane\s+hook\b""")
 """A module that the interpreter may take from the current folder, as earlier releases wrote."""
@@ -33,7 +36,7 @@ _UNSAFE_COMMAND: Final = re.compile(r"""(?<!\s-P)(?<!\s-I)\s-m\s+windowpane\s+ho
 
 @click.group("hook")
 def command() -> None:
-    """Show the window in Claude Code's status line and import transcripts from its hooks.
+    """Show the window in Claude Code's status line, import transcripts, and give back rules after a compaction.
 
     \b
     Example:
@@ -45,6 +48,11 @@ def command() -> None:
 @click.option("--write", is_flag=True, help="Write the settings file instead of printing the entries.")
 @click.option("--replace-status-line", is_flag=True, help="Replace an existing status line.")
 @click.option(
+    "--give-back",
+    is_flag=True,
+    help="After a compaction, add the user's rules and open work to the window again.",
+)
+@click.option(
     "--settings",
     "settings_path",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -53,7 +61,12 @@ def command() -> None:
 @store_option
 @report_errors
 def install(
-    *, write: bool, replace_status_line: bool, settings_path: Path | None, store_path: StoreName | None
+    *,
+    write: bool,
+    replace_status_line: bool,
+    give_back: bool,
+    settings_path: Path | None,
+    store_path: StoreName | None,
 ) -> None:
     """Print the settings for Claude Code, or write them, with a backup of the file.
 
@@ -67,11 +80,11 @@ def install(
     path = settings_path or claude_folder() / "settings.json"
     commands = HookCommands.of(_store_to_name(store_path))
     if not write:
-        click.echo(json.dumps(settings_snippet(commands), indent=2))
+        click.echo(json.dumps(settings_snippet(commands, give_back=give_back), indent=2))
         click.echo(f"add this to {path}, or run `windowpane hook install --write`", err=True)
         return
     before = read_settings(path)
-    result = merge_settings(before, commands, replace_status_line=replace_status_line)
+    result = merge_settings(before, commands, replace_status_line=replace_status_line, give_back=give_back)
     if result.foreign_status_line and not replace_status_line:
         click.echo("the existing status line was kept; --replace-status-line replaces it", err=True)
     if result.settings == before:
@@ -121,17 +134,33 @@ def import_transcript(store_path: StoreName | None) -> None:
     import_named_transcript(None if store_path is None else full_name(store_path))
 
 
+@command.command("give-back")
+def give_back() -> None:
+    """Print what a model gets back after a compaction, for the session that a hook describes on standard input.
+
+    These are the rules of its user, and lines that list work as open, in at most 500 tokens: without those that
+    the agent's program puts back by itself. Never fails: a failure is shown to the user of the agent.
+
+    \b
+    Example:
+      echo '{"source": "compact", "transcript_path": "session.jsonl"}' | windowpane hook give-back
+    """
+    print_given_back()
+
+
 class HookCommands(NamedTuple):
     """The commands that Claude Code runs."""
 
     status: str
     import_: str
+    give_back: str
 
     @classmethod
     def of(cls, store: StoreName | None = None) -> HookCommands:
         """Return the commands of this installation, on *store* or the configured one."""
         options = [] if store is None else ["--store", str(store)]
-        return cls(*(_quoted([*_program(), "hook", name, *options]) for name in ("status", "import")))
+        status, import_ = (_quoted([*_program(), "hook", name, *options]) for name in ("status", "import"))
+        return cls(status, import_, _quoted([*_program(), "hook", "give-back"]))
 
 
 def _program() -> list[str]:
@@ -161,17 +190,18 @@ class MergedSettings(NamedTuple):
     """The settings had another status line, which was kept unless it was to be replaced."""
 
 
-def settings_snippet(commands: HookCommands) -> dict[str, Any]:
+def settings_snippet(commands: HookCommands, *, give_back: bool = False) -> dict[str, Any]:
     """Return Windowpane's entries alone."""
-    return merge_settings({}, commands, replace_status_line=False).settings
+    return merge_settings({}, commands, replace_status_line=False, give_back=give_back).settings
 
 
 def merge_settings(
-    settings: dict[str, Any], commands: HookCommands, *, replace_status_line: bool
+    settings: dict[str, Any], commands: HookCommands, *, replace_status_line: bool, give_back: bool = False
 ) -> MergedSettings:
     """Add Windowpane's entries to a copy of *settings*, each once, and change nothing else.
 
-    Entries of an earlier installation get the new command. Raises `ConfigurationError` where the settings do not
+    The entry that gives back is only added with *give_back*. Entries of an earlier installation get the new
+    command. Raises `ConfigurationError` where the settings do not
     have the structure that Claude Code reads.
     """
     result = dict(settings)
@@ -183,10 +213,10 @@ def merge_settings(
         entries = hooks.get(event, [])
         if not isinstance(entries, list):
             raise ConfigurationError(f"hooks.{event}", f"a {type(entries).__name__}", expected="a list")
-        updated = [_with_command(entry, commands.import_) for entry in entries]
-        if not any(commands.import_ in _commands(entry) for entry in updated):
-            updated.append({"hooks": [{"type": "command", "command": commands.import_, "timeout": 10}]})
-        hooks[event] = updated
+        hooks[event] = _merged(entries, "import", commands.import_, {})
+        if event == COMPACTED:
+            matcher = {"matcher": "compact"} if give_back else None
+            hooks[event] = _merged(hooks[event], "give-back", commands.give_back, matcher)
     line = result.get("statusLine")
     ours = isinstance(line, dict) and _is_ours(line.get("command"), "status")
     if isinstance(line, dict) and ours:
@@ -196,15 +226,21 @@ def merge_settings(
     return MergedSettings(result, foreign_status_line=line is not None and not ours)
 
 
-def _with_command(entry: object, command: str) -> object:
-    """Return *entry* with *command* in place of an import by another installation."""
-    if not any(_is_ours(given, "import") for given in _commands(entry)):
+def _merged(entries: list[object], name: str, command: str, added: dict[str, str] | None) -> list[object]:
+    """Return the entries of an event with *command* as the hook *name*; a missing one is *added*, if any."""
+    updated = [_with_command(entry, name, command) for entry in entries]
+    if added is None or any(command in _commands(entry) for entry in updated):
+        return updated
+    return [*updated, {**added, "hooks": [{"type": "command", "command": command, "timeout": 10}]}]
+
+
+def _with_command(entry: object, name: str, command: str) -> object:
+    """Return *entry* with *command* in place of the hook *name* of another installation."""
+    if not any(_is_ours(given, name) for given in _commands(entry)):
         return entry
     assert isinstance(entry, dict)
     hooks = [
-        {**hook, "command": command}
-        if isinstance(hook, dict) and _is_ours(hook.get("command"), "import")
-        else hook
+        {**hook, "command": command} if isinstance(hook, dict) and _is_ours(hook.get("command"), name) else hook
         for hook in entry["hooks"]
     ]
     return {**entry, "hooks": hooks}

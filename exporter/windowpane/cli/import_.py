@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -34,12 +35,18 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from windowpane.alerts.rules import Rule
     from windowpane.core.store_names import StoreName
     from windowpane.sources.imports.file_report import FileReport
-    from windowpane.sources.transcripts.playback_settings import AgentSettings
+    from windowpane.sources.imports.workers import ReadingWorkers
+    from windowpane.sources.transcripts.playback_settings import AgentSettings, PlaybackSettings
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
+IMPORT_OPTIONS = {
+    "limit_tokens": None, "agent": None, "model": "", "project": None, "capture": False, "live": False,
+}  # fmt: skip
+"""The options on which stored events depend, by default."""
 COMPARED_SESSIONS = 200
 """New sessions that are compared with sessions of other sources."""
 
@@ -51,6 +58,8 @@ COMPARED_SESSIONS = 200
 @click.option("--model", default="", help="Model of recordings that do not name one.")
 @project_option
 @capture_option
+@click.option("--session", help="Read only the recording of this session, by its id.")
+@click.option("--newest-first", is_flag=True, help="Store the latest sessions first, to look at them early.")
 @click.option("--live", is_flag=True, hidden=True, help="A hook of the agent starts this import.")
 @json_option
 @store_option
@@ -65,6 +74,8 @@ def command(
     *,
     project: str | None,
     capture: bool,
+    session: str | None,
+    newest_first: bool,
     live: bool,
     as_json: bool,
     store_path: StoreName | None,
@@ -84,14 +95,23 @@ def command(
         "live": live,
     }  # fmt: skip
     chosen = paths or recording_folders()
+    if session is not None:
+        chosen = [_recording_of(session, chosen)]
     key = import_key(chosen, options)
     store_file = configured_store(None if store_path is None else str(store_path))
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        reports = _import(
+        reports = import_recordings(
             chosen, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
-            capture=capture, live=live, quiet=as_json,
+            capture=capture, newest_first=newest_first, live=live, quiet=as_json,
         )  # fmt: skip
+    if not reports:
+        from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
+
+        searched = ", ".join(map(str, chosen))
+        raise click.ClickException(
+            f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
+        )
     if as_json:
         print_json([report_document(report) for report in reports])
     else:
@@ -99,29 +119,48 @@ def command(
     ctx.exit(_exit_code(reports))
 
 
-def _import(
+def _workers(store: Store, playback: PlaybackSettings, rules: Sequence[Rule]) -> ReadingWorkers:
+    from windowpane.sources.imports.workers import ReadingWorkers  # not needed for one session of a hook
+
+    return ReadingWorkers(store, playback=playback, rules=rules)
+
+
+def _recording_of(session: str, paths: Sequence[Path]) -> Path:
+    from windowpane.sources.transcripts.discovery import recording_of  # loads all readers
+
+    recording = recording_of(session, paths)
+    if recording is None:
+        searched = ", ".join(map(str, paths))
+        raise click.ClickException(f"no recording named by {plain(session)} in {searched}")
+    return recording
+
+
+def import_recordings(
     paths: Sequence[Path],
     key: str,
     store_path: StoreName | None,
     *,
-    limit_tokens: int | None,
-    agent: str | None,
-    model: str,
-    project: str | None,
-    capture: bool,
-    live: bool,
-    quiet: bool,
+    limit_tokens: int | None = None,
+    agent: str | None = None,
+    model: str = "",
+    project: str | None = None,
+    capture: bool = False,
+    newest_first: bool = False,
+    live: bool = False,
+    quiet: bool = False,
 ) -> list[FileReport]:
     """Import what has changed, and remember the import under *key*.
 
     The settings of the agent count for a *live* session only, which its hook imports.
     """
     from windowpane.alerts.rules import configured
+    from windowpane.config.paths import local_base
     from windowpane.effects.garbage_collection import rare_collection
     from windowpane.sources.imports.importer import import_paths
     from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+    from windowpane.sources.imports.progress import noted_progress
     from windowpane.sources.imports.remembered_files import RememberedFiles
-    from windowpane.sources.transcripts.discovery import SUFFIXES, all_readers
+    from windowpane.sources.transcripts.discovery import all_readers
 
     config = project_config(project)
     last_import = LastImport(key, paths)
@@ -129,6 +168,7 @@ def _import(
         rare_collection(),
         open_to_write(store_path, capture=capture) as store,
         progress_bar(quiet=quiet) as progress,
+        noted_progress(local_base(store.address)) as note,
     ):
         playback = playback_settings(
             store.digester(),
@@ -144,16 +184,20 @@ def _import(
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
+            note.write(number - 1, total)
 
         rules = configured(**config.alert_settings())
-        reports = import_paths(
-            paths,
-            AlertingStore(store, rules=rules),
-            playback=playback,
-            readers=all_readers(),
-            progress=show,
-            memory=RememberedFiles(store, playback, rules=rules),
-        )
+        with nullcontext() if live else _workers(store, playback, rules) as workers:
+            reports = import_paths(
+                paths,
+                AlertingStore(store, rules=rules),
+                playback=playback,
+                readers=all_readers(),
+                progress=show,
+                memory=RememberedFiles(store, playback, rules=rules),
+                workers=workers,
+                newest_first=newest_first,
+            )
         progress.update(task, completed=len(reports))
         progress.update(task, description="indexing for search")
         while store.index_text():
@@ -163,11 +207,6 @@ def _import(
         unidentified = _unidentified(store, reports)
     if unidentified:
         click.echo(unidentified, err=True)
-    if not reports:
-        searched = ", ".join(map(str, paths))
-        raise click.ClickException(
-            f"no recording in {searched}; expected files that end in {', '.join(sorted(SUFFIXES))}"
-        )
     return reports
 
 

@@ -224,7 +224,7 @@ def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[
     opened = open_store(
         chosen,
         capture=capture or configured.capture,
-        redact=_without_secrets,
+        redact=without_secrets,
         audit_key=key,
         old_audit_keys=old_keys,
     )
@@ -232,7 +232,8 @@ def open_to_write(path: StoreName | None, *, capture: bool = False) -> Iterator[
         yield store
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
+    """Return *text* with every secret replaced by `[redacted:kind]`."""
     from windowpane.core.redaction import redact
 
     return redact(text).text

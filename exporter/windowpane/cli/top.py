@@ -102,12 +102,12 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
 @contextmanager
 def _single_keys() -> Iterator[None]:
     """Read keys without Return, where standard input is a terminal that supports it."""
-    try:
-        import termios
-        import tty
-    except ImportError:  # not supported on this system; Ctrl-C still stops
+    if sys.platform == "win32":  # Ctrl-C still stops
         yield
         return
+    import termios
+    import tty
+
     try:
         file = sys.stdin.fileno()
         before = termios.tcgetattr(file)

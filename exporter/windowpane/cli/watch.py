@@ -39,6 +39,7 @@ from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import WatchedSession, Watcher
 from windowpane.sources.transcripts.agent_settings import stated_level
 from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.locations import default_folders, locations
 from windowpane.text.status_line import gauge_line
 
 POLL_SECONDS: Final = 0.5
@@ -77,7 +78,8 @@ def command(
 ) -> None:
     """Follow transcripts in PATHS (files or folders) as they are written; Ctrl-C stops.
 
-    Without PATHS the default folders of Claude Code, Codex and the other supported tools. Sessions are written to
+    Without PATHS the default folders of Claude Code, Codex and the other supported tools, also those that appear
+    later. Sessions are written to
     the store, alerts are sent to your channels, and metrics are served at /metrics.
 
     \b
@@ -85,7 +87,7 @@ def command(
       windowpane watch ~/.claude/projects --port 9464
     """
     config = project_config(project)
-    chosen = paths or recording_folders()
+    chosen = paths or (recording_folders() if once else tuple(locations()))
     with open_to_write(store_path, capture=capture) as store:
         watcher = Watcher(
             chosen,
@@ -129,7 +131,7 @@ def command(
                 insecure=settings.insecure,
             ) as server:
                 serving.start()
-                click.echo(f"watching {', '.join(str(path) for path in chosen)}", err=True)
+                click.echo(_watched(paths), err=True)
                 click.echo(f"metrics on {server.url}; Ctrl-C stops", err=True)
                 with _stopping() as stop:
                     follow(watcher, stop, changed=serving.wake)
@@ -137,6 +139,14 @@ def command(
             serving.close()
             notifier.close()
         store.flush()
+
+
+def _watched(paths: Sequence[Path]) -> str:
+    """Return what is watched: *paths*, else the default folders, which need not exist yet."""
+    existing = paths or default_folders()
+    if existing:
+        return f"watching {', '.join(map(str, existing))}"
+    return "no agent has recorded anything on this machine yet; waiting for the first session"
 
 
 def follow(watcher: Watcher, stop: StopRequest, *, changed: Callable[[], object]) -> None:

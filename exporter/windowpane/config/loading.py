@@ -46,6 +46,10 @@ SHORT_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "WINDOWPANE_PROJECT": ("project",),
 }
 """Environment variables with a short name; every other key is reached by its path."""
+CONFIG: Final = "WINDOWPANE_CONFIG"
+"""The file of settings."""
+MISSPELLED_RATIO: Final = 0.8
+"""Similarity of two names from which one is the other, misspelled."""
 NOTIFY: Final = "WINDOWPANE_NOTIFY"
 """Addresses alerts are sent to, separated by spaces."""
 TEXT_KEYS: Final = frozenset(
@@ -142,7 +146,7 @@ class Layers:
     ) -> Layers:
         """Gather all layers. Raises `ConfigurationError` for a missing or unreadable file."""
         environ = os.environ if environ is None else environ
-        path = file if file is not None else environ.get("WINDOWPANE_CONFIG")
+        path = file if file is not None else environ.get(CONFIG)
         if path is not None and (not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path)):
             raise ConfigurationError("config", f"{path!r} is not a path", expected="the path of a YAML file")
         if arguments is not None and not isinstance(arguments, Mapping):
@@ -220,6 +224,8 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[Document, dict[KeyPath, s
         path = SHORT_NAMES.get(name)
         if path is None and name.startswith(PREFIX) and SEPARATOR in name:
             path = tuple(name.removeprefix(PREFIX).lower().split(SEPARATOR))
+        elif path is None and name.startswith(PREFIX) and value:
+            _refuse_misspelled(name)
         if path is not None and value:
             settings = merge(settings, _nested(path, _parsed(name, path, value)))
             variables[path] = name
@@ -228,6 +234,16 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[Document, dict[KeyPath, s
         settings = merge(settings, {"notify": {"channels": channels}})
         variables["notify", "channels"] = NOTIFY
     return settings, variables
+
+
+def _refuse_misspelled(name: str) -> None:
+    """Raise `ConfigurationError` for a variable whose name is almost that of a setting."""
+    names = (CONFIG, NOTIFY, *SHORT_NAMES)
+    if name in names:
+        return
+    keys = [one.removeprefix(PREFIX) for one in names]
+    if nearest := get_close_matches(name.removeprefix(PREFIX), keys, n=1, cutoff=MISSPELLED_RATIO):
+        raise ConfigurationError(name, "unknown variable", expected=f"{PREFIX}{nearest[0]}")
 
 
 def _parsed(name: str, path: Sequence[str], value: str) -> object:

@@ -84,6 +84,25 @@ class EarlierSessions(NamedTuple):
 NO_EARLIER_SESSIONS: Final = EarlierSessions()
 
 
+class SessionEvidence(NamedTuple):
+    """The evidence of one session for later sessions of its agent with the same model in the project."""
+
+    session_id: str
+    agent: str
+    model: str
+    project: str
+    last_at: float | None
+    first_call_at: float | None
+    base_tokens: int | None
+    """Tokens of the first call that are not recorded; None without a call whose input was reported."""
+    compaction_tokens: int | None
+    """The level at which the agent compacted; None if it did not."""
+
+    def is_of(self, agent: str, model: str, project: str) -> bool:
+        """Return whether it is evidence for sessions of this agent and model in the project."""
+        return (self.agent, self.model, self.project) == (agent, model, project)
+
+
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
     """The program of an agent, as far as it is known when its session starts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from functools import cache
 from typing import Final
 
@@ -23,5 +25,11 @@ def package_version() -> str:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs the optional libraries of *extra*."""
-    return f"pip install '{DISTRIBUTION}[{extra}]'"
+    """Return the command that installs the optional libraries of *extra*; under uvx, one that runs with them."""
+    requirement = f"'{DISTRIBUTION}[{extra}]'"
+    return f"uvx --from {requirement} {PACKAGE}" if _is_uvx() else f"pip install {requirement}"
+
+
+def _is_uvx() -> bool:
+    """Return whether this environment is one that uvx made for one run, so that nothing can be added to it."""
+    return re.search(r"[/\\]uv[/\\](?:cache[/\\])?archive-v\d+[/\\]", sys.prefix) is not None

@@ -18,12 +18,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from windowpane.effects.file_locks import try_lock
 from windowpane.effects.private_files import MODE_FILE, create_folder, sync_folder
-
-try:
-    import fcntl
-except ImportError:  # not on Windows; there two processes must not be started on one store
-    fcntl = None  # type: ignore[assignment]  # the module is absent
 
 CAPACITY_BYTES: Final = 256 * 2**20
 FILE_BYTES: Final = 16 * 2**20
@@ -39,6 +35,8 @@ _HEAD_BYTES: Final = _HEAD.size + _HEAD_CHECKSUM.size
 
 _log = logging.getLogger(__name__)
 _make_durable = getattr(os, "fdatasync", os.fsync)
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+"""Without it Windows writes each line feed as two bytes."""
 
 
 class Record(NamedTuple):
@@ -76,8 +74,7 @@ class RecordLog:
         create_folder(folder)
         self._lock_descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, MODE_FILE)
         try:
-            if fcntl is not None:
-                fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(self._lock_descriptor)
             self._files = [_File(path, path.stat().st_size) for path in sorted(folder.glob(f"*{_SUFFIX}"))]
         except OSError:
             os.close(self._lock_descriptor)
@@ -190,7 +187,7 @@ class RecordLog:
 
     def _start_file(self) -> _File:
         path = self.folder / f"{self.next_number:016x}{_SUFFIX}"
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, MODE_FILE)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY, MODE_FILE)
         try:
             _write(self._descriptor, FORMAT)
             sync_folder(self.folder)

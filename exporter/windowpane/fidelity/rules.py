@@ -173,7 +173,10 @@ MAXIMUM_LISTED: Final = 5
 def _without_code(text: str) -> str:
     """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills."""
     lines = [line for line in _unquoted(text) if not _LOCATED.match(line)]
-    if sum(map(_is_listed, lines)) > MAXIMUM_LISTED:
+    listed = [line for line in lines if _is_listed(line)]
+    if len(listed) > MAXIMUM_LISTED:
+        if sum(map(len, listed)) > sum(map(len, lines)) / 2:
+            return ""
         lines = [line for line in lines if not _is_listed(line)]
     return "\n".join(lines)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, overload
 from windowpane.core.events import Candidate, Event
 from windowpane.core.vocabulary import COMPONENTS, Component
 from windowpane.core.window.blocks import Block
+from windowpane.core.window_tools import WINDOW_TOOLS
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import Ruling, check_claim
 from windowpane.manager.content import add_reply, add_tool_definitions, add_user, returned_reply
@@ -24,6 +25,7 @@ from windowpane.manager.session import ManagedSession
 from windowpane.manager.status import ComponentStatus, Decision, Status
 from windowpane.manager.steps.new_window import clear
 from windowpane.manager.task import WindowTask
+from windowpane.manager.window_tools import WindowAnswers, removals_of, tool_definitions
 
 
 class WindowBudget:
@@ -176,6 +178,33 @@ class ManagedWindow:
         except Exception as error:  # noqa: BLE001 (the archive may be the user's code)
             self._session.contain("retrieve", error)
             return None
+
+    def tools(self, shape: Literal["openai", "anthropic"] = "openai") -> list[dict[str, Any]]:
+        """Return definitions of tools by which the model asks about this window; `call_tool` answers their calls.
+
+        They are `window_status`, `removed_content` and `read_block`, which returns what `retrieve` does. Send
+        them with each call, and count them by `add_tool_definitions`.
+        """
+        if shape not in ("openai", "anthropic"):
+            raise ConfigurationError("shape", f"{shape!r}", expected="openai or anthropic")
+        return tool_definitions(shape)
+
+    def call_tool(self, name: str, arguments: str | Mapping[str, Any] | None = None) -> str | None:
+        """Return the answer to a call of one of `tools`, for `on_tool_result`; None for any other tool.
+
+        *arguments* are those of the call, as JSON or as a mapping. The answer is marked as recorded data and
+        takes at most 2,000 tokens, or an eighth of the usable window.
+        """
+        if all(name != tool.name for tool in WINDOW_TOOLS):
+            return None
+        try:
+            removals = removals_of(self.audit_trail())
+            return WindowAnswers(self.status(), removals, self.retrieve, self._engine.counter.count).answer(
+                name, arguments
+            )
+        except Exception as error:  # noqa: BLE001 (the counter may be the user's code)
+            self._session.contain("call_tool", error)
+            return "Error: the window cannot answer this time"
 
     def audit_trail(self) -> tuple[Event, ...]:
         """Return the events that record decisions, oldest first: the last 1,000; the store has all of them."""

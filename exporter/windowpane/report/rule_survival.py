@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Final
 
 from windowpane.core.events import NO_RULES, RulesFollowed
@@ -14,6 +15,7 @@ from windowpane.text.labels import RULE_FATE_LABELS, RULE_SOURCE_LABELS
 SHOWN: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
 """Fates whose rules are listed, the worst first."""
 MAXIMUM_SHOWN: Final = 20
+SHOWN_CHARACTERS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class ReportedRule:
     def label(self) -> str:
         """The rule with its fate and source: `lost, user: never push`."""
         label = f"{RULE_FATE_LABELS[self.fate]}, {RULE_SOURCE_LABELS[self.source]}"
-        return label if self.text is None else f"{label}: {self.text}"
+        return label if self.text is None else f"{label}: {shorten(self.text, SHOWN_CHARACTERS, placeholder='…')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, astuple, dataclass
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from windowpane.core.events import (
     RulesFollowed,
 )
 from windowpane.core.times import is_live
-from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, Zone
+from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
@@ -47,6 +48,8 @@ MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
 MAXIMUM_EVENTS: Final = 500
 """Largest number of events of each kind that a report reads; totals come from the session's row."""
+MAXIMUM_FACTS: Final = 10
+"""Lost facts that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +306,12 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     )
 
 
+_COMPRESSION_EVENTS: Final = ("content.compressed", "compaction.measured", "fidelity.evaluated")
+_SENTENCES: Final = frozenset({"goal", "constraint", "open_work", "decision"})
 _READ: Final = (
     ("blocks.evicted",),
     ("history.rewound",),
-    ("content.compressed", "compaction.measured", "fidelity.evaluated"),
+    _COMPRESSION_EVENTS,
     ("content.regretted",),
     ("rules.followed",),
     NOTE_EVENTS,
@@ -331,6 +336,39 @@ def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
         tokens_freed=data.tokens_freed,
         reason="cause unknown" if data.policy == UNKNOWN_CAUSE else reason,
     )
+
+
+def latest_compressions(store: EventReader, session_id: str, *, limit: int) -> list[ReportedCompression]:
+    """Return the latest compressions of a session in order, each with its evaluation."""
+    events = _latest(store, session_id, _COMPRESSION_EVENTS, limit=limit * len(_COMPRESSION_EVENTS))
+    return _compressions(store, events[::-1])[-limit:]
+
+
+def last_lost_facts(store: EventReader, session_id: str) -> list[str]:
+    """Return the facts that the last evaluated compression lost, decisions and open work before names.
+
+    Only captured texts are known.
+    """
+    for stored in _latest(store, session_id, ("fidelity.evaluated",), limit=1):
+        if isinstance(data := stored.event.data, FidelityEvaluated):
+            lost = [fact for fact in data.facts if fact.outcome in ("lost", "contradicted")]
+            lost.sort(key=lambda fact: fact.kind not in _SENTENCES)
+            texts = (store.content(fact.digest) for fact in lost)
+            return list(islice((text for text in texts if text), MAXIMUM_FACTS))
+    return []
+
+
+def last_rule_fates(store: EventReader, session_id: str) -> dict[str, RuleFate]:
+    """Return what became of the rules in the last compaction, by the digests of their wordings."""
+    for stored in _latest(store, session_id, ("rules.followed",), limit=1):
+        if isinstance(data := stored.event.data, RulesFollowed):
+            return {outcome.digest: outcome.fate for outcome in data.outcomes}
+    return {}
+
+
+def _latest(store: EventReader, session_id: str, types: tuple[str, ...], *, limit: int) -> list[StoredEvent]:
+    query = EventFilter(session_id=session_id, types=types, limit=limit, newest_first=True)
+    return intact_events(store.events_or_damage(query))
 
 
 def _compressions(store: EventReader, events: Sequence[StoredEvent]) -> list[ReportedCompression]:

@@ -118,13 +118,19 @@ class TestWhatIsLoaded:
 
 
 class TestTheCommand:
-    def test_once_prints_the_report_and_exits_with_0(self) -> None:
+    def test_once_prints_the_report_and_where_the_store_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
         result = CliRunner().invoke(main, ["demo", "--once"])
+        next_command = result.output.splitlines()[-1].split("windowpane ")[1].split()
 
         assert result.exit_code == 0, result.output
         assert "15 sessions" in result.output
         assert "pi-managed-8k" in result.output
         assert "critical" in result.output
+        assert "pi-managed-8k" in CliRunner().invoke(main, next_command).output
 
     def test_it_refuses_a_store_that_exists(self, tmp_path: Path) -> None:
         mine = tmp_path / "mine.db"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 import time
@@ -17,8 +18,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tests.sampling import sampled
 
+from windowpane.config.paths import local_base
 from windowpane.core.events import CheckpointSaved
 from windowpane.report import gather
+from windowpane.sources.imports.progress import noted_progress
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.sections import session_header
@@ -468,3 +471,37 @@ def test_a_time_selects_its_turn(small_store: SqliteStore, open_page: OpenPage) 
 
     assert not app.exception
     assert 9 <= int("".join(app.query_params["turn"])) <= 11
+
+
+def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(
+    small_store: SqliteStore,
+    open_page: OpenPage,
+    page_text: Callable[..., str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, missing = ("0a1b2c3d-0000-4000-8000-00000000000" + digit for digit in "12")
+    folder = tmp_path / "projects" / "-project"
+    folder.mkdir(parents=True)
+    row: dict[str, Any] = {"type": "user", "sessionId": session, "uuid": "u", "timestamp": "2026-01-01T00:00:00Z"}
+    row["message"] = {"role": "user", "content": "Opened before its turn"}
+    (folder / f"{session}.jsonl").write_text(json.dumps(row) + "\n")
+    os.utime(folder / f"{session}.jsonl", (0, 0))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+
+    assert "Opened before its turn" in page_text(open_page("session", session=session))
+    assert small_store.session(session) is not None
+    assert "not in the store" in page_text(open_page("session", session=missing))
+
+
+def test_the_fleet_shows_how_far_an_import_is(
+    small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with noted_progress(local_base(small_store.address)) as note:
+        note.write(3, 12)
+        app = open_page("fleet")
+
+    assert not app.exception
+    assert [bar.proto.text for bar in app.get("progress")] == [
+        "3 of 12 recordings of this machine are read, the newest first"
+    ]

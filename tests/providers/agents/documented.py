@@ -1,4 +1,4 @@
-"""The Python blocks of the README and of docs/observing.md, run as they are printed."""
+"""The Python blocks of the README, docs/engine.md and docs/observing.md, run as they are printed."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def client_of(provider: LoopbackProvider) -> Any:
     return windowpane.observe(openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0))
 
 
-def manager_of_the_readme(provider: LoopbackProvider) -> None:
+def manager_of_the_docs(provider: LoopbackProvider) -> None:
     with_provider(provider)
-    names = execute("README.md", "windowpane.ContextWindowManager(")
+    names = execute("docs/engine.md", "client = openai.OpenAI()")
     assert turns_of(names["window"].session_id) == 1
 
 
@@ -71,9 +71,9 @@ def all_clients(provider: LoopbackProvider) -> None:
 
 SCENARIOS = {
     agent.__name__: agent
-    for agent in (client_of_the_docs, client_of_the_readme, named_session, manager_of_the_readme, all_clients)
+    for agent in (client_of_the_docs, client_of_the_readme, named_session, manager_of_the_docs, all_clients)
 }
 for _agent in SCENARIOS.values():
     _agent.replies = lambda: [Reply()]  # type: ignore[attr-defined]
-for _agent in (named_session, manager_of_the_readme):  # their sessions have names of their blocks
+for _agent in (named_session, manager_of_the_docs):  # their sessions have names of their blocks
     _agent.turns, _agent.compared = 0, False  # type: ignore[attr-defined]

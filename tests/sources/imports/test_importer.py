@@ -274,3 +274,39 @@ def test_a_format_without_a_real_recording_is_named_experimental(tmp_path: Path)
     assert report.format == "langsmith"
     assert len([problem for problem in report.problems if "experimental" in problem.problem]) == 1
     assert not report.partial
+
+
+def test_the_newest_files_are_read_first_in_groups_that_start_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "FIRST_GROUP_BYTES", 400)
+    monkeypatch.setattr(importer, "GROUP_BYTES", 600)
+    sizes = {"newest": 90, "huge": 5_000, "new": 90, "old": 300, "older": 300, "oldest": 300}
+    for age, (name, size) in enumerate(sizes.items()):
+        (tmp_path / name).write_text("x" * size)
+        os.utime(tmp_path / name, (1_000 - age, 1_000 - age))
+
+    groups = importer.groups_by_change(sorted(tmp_path.iterdir()))
+
+    assert [[path.name for path in group] for group in groups if group] == [
+        ["newest", "new"], ["huge"], ["old", "older", "oldest"],
+    ]  # fmt: skip
+
+
+def test_newest_first_stores_all_that_the_order_of_time_stores(tmp_path: Path) -> None:
+    for number in range(4):
+        path = tmp_path / f"s{number}.jsonl"
+        path.write_text(transcript(f"s{number}", "one", "two"))
+        os.utime(path, (number, number))
+    (tmp_path / "other.json").write_text("[]")
+    visited: list[str] = []
+    store = MemoryStore()
+
+    reports = import_paths(
+        [tmp_path], store, playback=playback(), readers=READERS, newest_first=True,
+        progress=lambda path, *, number, total: visited.append(f"{number}/{total} {path.name}"),
+    )  # fmt: skip
+
+    assert [one.path.name for one in reports if one.format] == [f"s{number}.jsonl" for number in range(4)]
+    assert len(store.sessions) == 4
+    assert [line.split()[0] for line in visited] == [f"{number}/5" for number in range(1, 6)]

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
+from windowpane.cli import watch as watching
 from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports.importer import import_file
@@ -232,6 +233,36 @@ def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
 
     assert scene.turns() == 5
     assert_as_imported(scene)
+
+
+def test_a_folder_that_appears_later_is_followed(scene: Scene) -> None:
+    later = scene.folder / "later"
+    watcher = Watcher(
+        [later], scene.store, playback=scene.playback(), readers=all_readers(complete=False),
+        final_readers=all_readers(complete=True), since_seconds=3_600, clock=lambda: scene.now,
+    )  # fmt: skip
+    assert watcher.poll() == []
+
+    later.mkdir()
+    scene.path = later / scene.path.name
+    scene.write(2)
+    scene.now += 6
+
+    assert [session.session_id for session in watcher.poll()] == [SESSION]
+
+
+def test_watch_waits_on_a_machine_without_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    followed: list[Watcher] = []
+    monkeypatch.setattr(watching, "follow", lambda watcher, *_, **__: followed.append(watcher))
+
+    result = CliRunner().invoke(main, ["watch", "--port", "0", "--store", str(tmp_path / "w.db")])
+
+    assert result.exit_code == 0, result.output
+    assert "waiting for the first session" in result.output
+    assert tmp_path / ".claude" / "projects" in followed[0]._paths
 
 
 def test_watch_once_prints_a_line_a_session(scene: Scene, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from windowpane.effects.processes import without_current_folder
 from windowpane.evaluation.replay.recordings import RecordingSource
 from windowpane.evaluation.replay.setups import ReplaySetup
 from windowpane.evaluation.replay.simulate import PreparedRecording, ReplayRun, simulate
@@ -22,9 +22,6 @@ from windowpane.exceptions import WindowpaneError
 MAXIMUM_WORKERS: Final = 8
 SETUPS_PER_TASK: Final = 12
 """Setups that one task replays a session under; more make further tasks."""
-
-_SAFE_PATH: Final = "PYTHONSAFEPATH"
-"""The variable for `-P`: multiprocessing has no option for it."""
 
 OnProgress = Callable[[str, int, int], object]
 """Receives the session of a finished task, the number of finished tasks and of all."""
@@ -94,7 +91,7 @@ def _alone(tasks: Sequence[_Task], progress: OnProgress | None) -> list[_Result]
 def _shared(tasks: Sequence[_Task], workers: int, progress: OnProgress | None) -> list[_Result]:
     # A new interpreter per worker: a fork would copy the caller's threads.
     context = multiprocessing.get_context("spawn")
-    with _without_current_folder():
+    with without_current_folder():
         pool = ProcessPoolExecutor(workers, mp_context=context)
         waiting: dict[Future[_Result], int] = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
     with pool:
@@ -105,20 +102,6 @@ def _shared(tasks: Sequence[_Task], workers: int, progress: OnProgress | None) -
             if progress is not None:
                 progress(tasks[at].source.name, number, len(tasks))
     return [part for part in done if part is not None]
-
-
-@contextmanager
-def _without_current_folder() -> Iterator[None]:
-    """Let interpreters that start in the block not import from the current folder, which may be any project."""
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
 
 
 def _work(task: _Task) -> _Result:

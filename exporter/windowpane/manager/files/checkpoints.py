@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.effects.file_locks import lock
 from windowpane.effects.private_files import MODE_FILE, create_folder, write_whole
 from windowpane.exceptions import CorruptCheckpointError, StaleCheckpointError
 from windowpane.manager.plans.checkpoint import (
@@ -26,11 +27,6 @@ from windowpane.manager.plans.checkpoint import (
     encode,
     generation,
 )
-
-try:
-    import fcntl
-except ImportError:  # not on Windows; there two processes that write in the same millisecond may both succeed
-    fcntl = None  # type: ignore[assignment]  # the module is absent
 
 Redact = Callable[[str], str]
 """Text to the same text with every secret replaced by `[redacted:kind]`."""
@@ -172,8 +168,7 @@ def _locked(path: Path) -> Iterator[None]:
     create_folder(path.parent)
     descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_WRONLY | os.O_CREAT, MODE_FILE)
     try:
-        if fcntl is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         yield
     finally:
         os.close(descriptor)

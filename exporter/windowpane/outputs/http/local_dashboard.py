@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from windowpane.outputs.http.service_discovery import is_running
+from windowpane.effects.processes import is_running
 
 SUFFIX: Final = ".dashboard.json"
 MAXIMUM_BYTES: Final = 4_096

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from collections.abc import Iterable
 from http.client import HTTPException
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
+from windowpane.effects.processes import is_running
 from windowpane.outputs.http.http_server import host_and_port
 from windowpane.outputs.http.routes import Target
 
@@ -64,14 +64,3 @@ def reported_health(url: str, *, timeout_seconds: float) -> str:
     except (OSError, HTTPException, ValueError):
         return ""
     return str(document.get("status", "")) if isinstance(document, dict) else ""
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process of this machine has this number."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # alive, owned by another user
-    return True

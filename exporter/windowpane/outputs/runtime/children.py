@@ -24,6 +24,7 @@ from struct import Struct
 from typing import Any, Final, Protocol
 
 from windowpane.effects.private_files import MODE_FILE, create_folder
+from windowpane.effects.processes import is_running
 from windowpane.effects.worker import ProgressCounter, run_within
 from windowpane.metrics.internal import CountDrops
 
@@ -181,7 +182,7 @@ def _take_unstored(store: Path) -> int:
             parent, _, child = entry.name.removeprefix(prefix).partition("-")
             if not (entry.name.startswith(prefix) and parent.isdecimal() and child.isdecimal()):
                 continue
-            if int(child) != os.getpid() and (int(parent) == os.getpid() or not _runs(int(parent))):
+            if int(child) != os.getpid() and (int(parent) == os.getpid() or not is_running(int(parent))):
                 unstored += _take(Path(entry.path))
     return unstored
 
@@ -201,19 +202,8 @@ def _take(path: Path) -> int:
 
 def _lock(descriptor: int) -> None:
     """Lock a file until this process closes it or ends. Raises `OSError` while another process holds the lock."""
-    if sys.platform == "win32":
-        raise OSError("Windows releases no memory of a file while it is locked")
-    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+    if sys.platform != "win32":  # where no child has a record: a mapped file cannot be locked there
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _prefix(store: Path) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,6 +25,10 @@ _log: Final = logging.getLogger(__name__)
 
 IN_MEMORY_BYTES: Final = 32 * 2**20
 """Files up to this size are read once into memory; larger ones are read again for each session."""
+FIRST_GROUP_BYTES: Final = 8 * 2**20
+FIRST_GROUP_FILES: Final = 100
+GROUP_BYTES: Final = 64 * 2**20
+"""Size of the second of the groups that are read newest first; each further one is twice as large."""
 
 
 class SessionStore(Protocol):
@@ -49,6 +55,18 @@ class ImportMemory(Protocol):
         ...
 
 
+class ReadingAhead(Protocol):
+    """Processes that read files before their turn; see `workers`."""
+
+    def start(self, paths: Sequence[Path]) -> Sequence[Path]:
+        """Start to read files in this order; return those that will be read."""
+        ...
+
+    def import_file(self, path: Path) -> FileReport | None:
+        """Store the sessions of the next file, and return its report; None where it has to be read here."""
+        ...
+
+
 class Progress(Protocol):
     """A callback before every file."""
 
@@ -65,27 +83,108 @@ def import_paths(
     readers: Sequence[Reader],
     progress: Progress | None = None,
     memory: ImportMemory | None = None,
+    workers: ReadingAhead | None = None,
+    newest_first: bool = False,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
-    comes from a folder.
+    comes from a folder. *workers* read ahead in other processes, and what is stored is the same. *newest_first*
+    reads them in groups, the latest changed first; it learns less from earlier sessions.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
-    reports: dict[Path, FileReport] = {}
-    for number, path in enumerate(by_start(files), 1):
-        if progress is not None:
-            progress(path, number=number, total=len(files))
-        if path not in given and (reason := unreadable(path)):
-            reports[path] = FileReport(path, skipped=reason, unknown=True)
-            continue
-        reports[path] = import_file(path, store, playback=playback, readers=readers, memory=memory)
-        if path not in given:
-            reports[path].skip_unknown()
+    reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
+    recordings = [path for path in files if path not in reports]
+    read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
+    number = 0
+    for group in groups_by_change(recordings) if newest_first else [recordings]:
+        ordered = by_start(group)
+        states = {} if workers is None else _read_ahead(ordered, workers, memory)
+        for path in ordered:
+            number += 1
+            if progress is not None:
+                progress(path, number=number, total=len(recordings))
+            if workers is not None and path in states:
+                reports[path] = _import_ahead(path, states[path], read, memory=memory, workers=workers)
+            else:
+                reports[path] = read(path)
+            if path not in given:
+                reports[path].skip_unknown()
     return [reports[path] for path in files]
+
+
+def groups_by_change(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield the files in groups of growing size, the latest changed first.
+
+    The first group is small, so that something is stored at once: it has no large file.
+    """
+    statuses = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        statuses.append((status.st_mtime, status.st_size, path))
+    statuses.sort(key=itemgetter(0), reverse=True)
+    first, size = [], 0
+    for _, bytes_, path in statuses:
+        if bytes_ <= FIRST_GROUP_BYTES // 2 and size + bytes_ <= FIRST_GROUP_BYTES:
+            first.append(path)
+            size += bytes_
+        if size > FIRST_GROUP_BYTES // 2 or len(first) >= FIRST_GROUP_FILES:
+            break
+    yield first
+    in_first = set(first)
+    group: list[Path] = []
+    size, limit = 0, GROUP_BYTES
+    for _, bytes_, path in statuses:
+        if path not in in_first:
+            group.append(path)
+            size += bytes_
+        if size >= limit:
+            yield group
+            group, size, limit = [], 0, 2 * limit
+    yield group
+    yield sorted(set(files) - {path for _, _, path in statuses})
+
+
+def _skipped(path: Path) -> FileReport | None:
+    """Return the report on a file that is not one to read."""
+    reason = unreadable(path)
+    return FileReport(path, skipped=reason, unknown=True) if reason else None
+
+
+def _read_ahead(
+    paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None
+) -> dict[Path, FileState | None]:
+    """Let the workers read the files that changed; return the state of each as it is read."""
+    states = {path: None if memory is None else memory.state(path) for path in paths}
+    changed = [
+        path
+        for path, state in states.items()
+        if memory is None or state is None or memory.report(path, state) is None
+    ]
+    return {path: states[path] for path in workers.start(changed)}
+
+
+def _import_ahead(
+    path: Path,
+    state: FileState | None,
+    read: Callable[[Path], FileReport],
+    *,
+    memory: ImportMemory | None,
+    workers: ReadingAhead,
+) -> FileReport:
+    """Store what the workers read of a file in *state*; one that they cannot read is read here."""
+    report = workers.import_file(path)
+    if report is None:
+        return read(path)
+    if memory is not None and state is not None and not report.partly:
+        memory.remember(path, state, report)
+    return report
 
 
 def import_file(
@@ -136,17 +235,21 @@ def _read_file(
         else:
             recording = _Recording(path, reader, report)
             _import_sessions(recording, store, playback, report)
-    except UnknownFormatError as error:
-        report.error, report.unknown = error.problem, True
-    except SourceError as error:
-        report.error = error.problem
-    except OSError as error:
-        report.error = error.strerror or "cannot be read"
     except Exception as error:  # noqa: BLE001
         # An internal error in one file must not prevent the import of the others.
-        _log.exception("importing %s failed", path)
-        report.error = f"internal error, please report it: {error!r:.200}"
+        if not isinstance(error, SourceError | OSError):
+            _log.exception("importing %s failed", path)
+        report.error, report.unknown = problem_of(error), isinstance(error, UnknownFormatError)
     return report
+
+
+def problem_of(error: Exception) -> str:
+    """Return the reason, for a report, why a file could not be read."""
+    if isinstance(error, SourceError):
+        return error.problem
+    if isinstance(error, OSError):
+        return error.strerror or "cannot be read"
+    return f"internal error, please report it: {error!r:.200}"
 
 
 def _import_database(

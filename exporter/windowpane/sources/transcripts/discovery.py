@@ -57,6 +57,8 @@ _READERS: Final = FormatReaders()
 HEAD_BYTES: Final = 64 * 1024
 RECOGNIZED_SUFFIXES: Final = frozenset({".csv", ".md"})
 """Suffixes of files of which only few are recordings: those of a folder are read where one is recognized."""
+MINIMUM_ID: Final = 8
+"""Characters of a session id by which its file is found."""
 FIRST_BYTES: Final = 4_096
 """Start of a file that is searched for a time, before the rest of its head is."""
 _TIME: Final = re.compile(
@@ -88,6 +90,15 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
             if resolved not in seen:
                 seen.add(resolved)
                 yield file
+
+
+def recording_of(session_id: str, paths: Iterable[Path]) -> Path | None:
+    """Return the latest recording below *paths* that a session is named by, as most agents name their files."""
+    key = session_id.rpartition(":")[2]
+    if len(key) < MINIMUM_ID:
+        return None
+    files = [path for path in files_of(paths) if key in path.stem]
+    return max(files, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def by_start(files: Sequence[Path]) -> list[Path]:

@@ -38,8 +38,8 @@ def locations() -> Iterator[Path]:
     ):
         yield from sorted((folder / "agents").glob("*/agent/openclaw-agent.sqlite"))
         yield from sorted((folder / "agents").glob("*/sessions"))
-    codex = _moved("CODEX_HOME", otherwise=home / ".codex")
-    yield from (codex / "sessions", codex / "archived_sessions")
+    yield codex_sessions()
+    yield codex_sessions().with_name("archived_sessions")
     yield qwen_folder()
     yield claude_folder() / "projects"
     copilot = _moved("COPILOT_HOME", otherwise=home / ".copilot")
@@ -50,9 +50,8 @@ def locations() -> Iterator[Path]:
     yield from (cline / "tasks", _moved("CLINE_SESSION_DATA_DIR", otherwise=cline / "sessions"))
     goose = _goose_folder(home)
     yield from (goose, goose / "sessions.db")
-    opencode = _data_folder(home) / "opencode"
-    yield from (opencode / "storage" / "message", opencode / os.environ.get("OPENCODE_DB", "opencode.db"))
-    yield from sorted(opencode.glob("opencode-*.db"))
+    yield _data_folder(home) / "opencode" / "storage" / "message"
+    yield from opencode_databases()
     yield _mini_swe_agent_folder(home)
     openhands = _moved("OPENHANDS_PERSISTENCE_DIR", otherwise=home / ".openhands")
     yield from (
@@ -66,14 +65,25 @@ def claude_folder() -> Path:
     return _moved("CLAUDE_CONFIG_DIR", otherwise=Path.home() / ".claude")
 
 
+def codex_sessions() -> Path:
+    """Return the folder of Codex' recordings, which are in one folder per day."""
+    return _moved("CODEX_HOME", otherwise=Path.home() / ".codex") / "sessions"
+
+
 def qwen_folder() -> Path:
     """Return the folder of Qwen Code's recordings, one folder per project."""
     return _moved("QWEN_RUNTIME_DIR", "QWEN_HOME", otherwise=Path.home() / ".qwen") / "projects"
 
 
 def gemini_folder() -> Path:
-    """Return the folder of Gemini CLI's recordings, likewise."""
+    """Return the folder of Gemini CLI's recordings, which are in one folder per project."""
     return _moved("GEMINI_CLI_HOME", otherwise=Path.home()) / ".gemini" / "tmp"
+
+
+def opencode_databases() -> list[Path]:
+    """Return the databases of opencode's recordings; the first is that of the usual release."""
+    folder = _data_folder(Path.home()) / "opencode"
+    return [folder / os.environ.get("OPENCODE_DB", "opencode.db"), *sorted(folder.glob("opencode-*.db"))]
 
 
 def _moved(*variables: str, otherwise: Path) -> Path:

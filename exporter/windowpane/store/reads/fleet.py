@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from statistics import median_low
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.agents import SessionEvidence
 from windowpane.core.events import PAYLOADS
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
@@ -53,16 +55,17 @@ _PARENT: Final = """(
 _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
 _LAST_COMPACTION: Final = (
-    "SELECT compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' AND current = 1 "
-    "AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "
-    "ORDER BY last_at DESC NULLS LAST LIMIT 1"
+    "SELECT session_id, last_at, compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' "
+    "AND current = 1 AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "
+    "ORDER BY last_at DESC NULLS LAST LIMIT ?"
 )
 _FIRST_CALLS: Final = (
-    "SELECT turns.components FROM sessions JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "  # noqa: S608
+    "SELECT sessions.session_id, sessions.last_at, turns.components FROM sessions "
+    "JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "
     "WHERE sessions.current = 1 AND sessions.same_as = '' "
     "AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
     "AND turns.input_tokens IS NOT NULL AND coalesce(turns.at, 0) <= ? "
-    f"ORDER BY sessions.last_at DESC NULLS LAST LIMIT {COMPARED_SESSIONS}"
+    "ORDER BY sessions.last_at DESC NULLS LAST LIMIT ?"
 )
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
     "pressure": "pressure DESC, last_at DESC NULLS LAST, key DESC",
@@ -198,20 +201,62 @@ def read(connection: Database, session_id: str, projects: Sequence[str] | None) 
 
 
 def last_compaction_tokens(
-    connection: Database, agent: str, model: str, project: str, *, before: float = LAST_MOMENT
+    connection: Database,
+    agent: str,
+    model: str,
+    project: str,
+    *,
+    before: float = LAST_MOMENT,
+    pending: Sequence[SessionEvidence] = (),
 ) -> int | None:
-    """Return the level of the agent's last session with a recorded compaction, of those over at *before*."""
-    row = connection.execute(_LAST_COMPACTION, (agent, model, project, before)).fetchone()
-    return None if row is None else int(row[0])
+    """Return the level of the agent's last session with a recorded compaction, of those over at *before*.
+
+    *pending* sessions count as if they were stored.
+    """
+    query = (agent, model, project, before, 1 + len(pending))
+    stored = connection.execute(_LAST_COMPACTION, query).fetchall()
+    added = [
+        (one.session_id, one.last_at, one.compaction_tokens)
+        for one in pending
+        if one.compaction_tokens is not None and one.is_of(agent, model, project) and (one.last_at or 0) <= before
+    ]
+    latest = _latest(stored, added, pending, 1)
+    return int(latest[0]) if latest else None
 
 
 def base_tokens(
-    connection: Database, agent: str, model: str, project: str, *, before: float = LAST_MOMENT
+    connection: Database,
+    agent: str,
+    model: str,
+    project: str,
+    *,
+    before: float = LAST_MOMENT,
+    pending: Sequence[SessionEvidence] = (),
 ) -> int | None:
-    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions at *before*."""
-    rows = connection.execute(_FIRST_CALLS, (agent, model, project, before)).fetchall()
-    unrecorded = [_components_decoder.decode(components).get("unattributed", 0) for (components,) in rows]
+    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions at *before*.
+
+    *pending* sessions count as if they were stored.
+    """
+    query = (agent, model, project, before, COMPARED_SESSIONS + len(pending))
+    rows = connection.execute(_FIRST_CALLS, query).fetchall()
+    stored = [(*row, _components_decoder.decode(components).get("unattributed", 0)) for *row, components in rows]
+    added = [
+        (one.session_id, one.last_at, one.base_tokens)
+        for one in pending
+        if one.base_tokens is not None and one.is_of(agent, model, project) and (one.first_call_at or 0) <= before
+    ]
+    unrecorded = _latest(stored, added, pending, COMPARED_SESSIONS)
     return median_low(unrecorded) if unrecorded else None
+
+
+def _latest(
+    stored: Sequence[Any], added: Sequence[Any], pending: Sequence[SessionEvidence], number: int
+) -> list[int]:
+    """Return the values of the latest sessions, given with id and last time; pending ones replace stored ones."""
+    replaced = {one.session_id for one in pending}
+    rows = [row for row in stored if row[0] not in replaced] + list(added)
+    rows.sort(key=lambda row: -math.inf if row[1] is None else row[1], reverse=True)
+    return [value for _, _, value in rows[:number]]
 
 
 def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:

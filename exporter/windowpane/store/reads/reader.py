@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions
+from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, SessionEvidence
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
@@ -102,12 +102,20 @@ class Reader(CopyReads, TrendReads):
             return fleet.last_compaction_tokens(connection, agent, model, project)
 
     def earlier_sessions(
-        self, session_id: str, *, agent: str, model: str, started_at: float | None = None, project: str = ""
+        self,
+        session_id: str,
+        *,
+        agent: str,
+        model: str,
+        started_at: float | None = None,
+        project: str = "",
+        pending: Sequence[SessionEvidence] = (),
     ) -> EarlierSessions:
         """Return what the agent's sessions with this model in the project were evidence for at *started_at*.
 
-        Sessions that took place later do not count, in whatever order they were stored. A stored session
-        keeps what it started with, so that reading its recording again gives the same events.
+        Sessions that took place later do not count, in whatever order they were stored; *pending* ones count as
+        if they were stored. A stored session keeps what it started with, so that reading its recording again
+        gives the same events.
         """
         if self.session(session_id) is not None:
             started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
@@ -128,8 +136,8 @@ class Reader(CopyReads, TrendReads):
         before = fleet.LAST_MOMENT if started_at is None else started_at
         with self._engine.lend() as connection:
             return EarlierSessions(
-                fleet.last_compaction_tokens(connection, agent, model, project, before=before),
-                fleet.base_tokens(connection, agent, model, project, before=before),
+                fleet.last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
+                fleet.base_tokens(connection, agent, model, project, before=before, pending=pending),
             )
 
     def stored_project(self, session_id: str) -> str | None:
@@ -326,7 +334,12 @@ class Reader(CopyReads, TrendReads):
 
     def digester(self) -> Digester:
         """Return the function that makes this store's digests, keyed so they reveal nothing across stores."""
-        return keyed_digester(self._store_column("digest_key"))
+        return keyed_digester(self.digest_key())
+
+    def digest_key(self) -> bytes:
+        """Return the key of this store's digests, for a process that works for this one."""
+        key: bytes = self._store_column("digest_key")
+        return key
 
     def copy_identity(self) -> str:
         """Return a name that no other store has, for copies: a digest with this store's key."""

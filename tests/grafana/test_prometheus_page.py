@@ -1,4 +1,4 @@
-"""The README's section on adding Windowpane to a Prometheus, followed to the letter by a machine.
+"""The page on adding Windowpane to a Prometheus, followed to the letter by a machine.
 
 Every block of the section is taken from the page and executed. Only what differs between machines is replaced:
 the environment's folder, and the ports of the three servers.
@@ -21,7 +21,7 @@ import pytest
 import yaml
 from stack import GRAFANA, get, port, process, wait_for
 
-SECTION = "Add it to an existing Prometheus"
+PAGE = "docs/prometheus.md"
 EXISTING = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}}
 """Configuration of an existing Prometheus before anything is added."""
 
@@ -53,10 +53,8 @@ class Ports:
 @pytest.fixture(scope="module")
 def steps(root: Path) -> Steps:
     """The section's five steps; another number of blocks is a section that this test no longer follows."""
-    page = (root / "README.md").read_text(encoding="utf-8")
-    match = re.search(rf"^## {SECTION}\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
-    assert match, f"the README has no section {SECTION!r}"
-    blocks = re.findall(r"```(\w+)\n(.*?)```", match[1], re.DOTALL)
+    page = (root / PAGE).read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
     assert [language for language, _ in blocks] == ["sh", "yaml", "sh"]
     agent, rules = blocks[0][1].strip().splitlines()
     check, query = blocks[2][1].strip().splitlines()

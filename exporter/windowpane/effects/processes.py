@@ -1,0 +1,68 @@
+"""Processes of this machine, and new interpreters that never run the code of an opened project."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
+"""The variable for `-P`: multiprocessing has no option for it."""
+
+
+@contextmanager
+def without_current_folder() -> Iterator[None]:
+    """Let interpreters that start in the block not import from the current folder, which may be any project."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process of this machine has this number."""
+    if sys.platform == "win32":
+        return _is_running_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # alive, owned by another user
+    return True
+
+
+if sys.platform == "win32":  # where os.kill(pid, 0) sends Ctrl-C
+    import ctypes
+    from ctypes import wintypes
+
+    _SYNCHRONIZE = 0x0010_0000
+    _ACCESS_DENIED = 5
+    _WAIT_TIMEOUT = 0x102
+
+    def _is_running_on_windows(pid: int) -> bool:
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.OpenProcess.restype = wintypes.HANDLE
+        kernel.WaitForSingleObject.argtypes = (wintypes.HANDLE, wintypes.DWORD)
+        kernel.CloseHandle.argtypes = (wintypes.HANDLE,)
+        handle = kernel.OpenProcess(_SYNCHRONIZE, 0, pid)
+        if not handle:
+            return ctypes.get_last_error() == _ACCESS_DENIED
+        try:
+            return bool(kernel.WaitForSingleObject(handle, 0) == _WAIT_TIMEOUT)
+        finally:
+            kernel.CloseHandle(handle)

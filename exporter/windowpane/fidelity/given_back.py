@@ -1,0 +1,100 @@
+"""Text for a model after a compaction: the rules of its user, and work that was open.
+
+Instructions of the system prompt and of memory files are not among them: the agents' programs send those again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.rule_comparison import ComparedText
+from windowpane.fidelity.rules import find_rules
+
+MAXIMUM_TOKENS: Final = 500
+OPEN_WORK_TOKENS: Final = 150
+"""Of them for open work, if there are rules too."""
+_HEAD: Final = "Added by Windowpane after the compaction; the summary may contain it too."
+_RULES: Final = "Standing instructions of your user, verbatim:"
+_OPEN_WORK: Final = "Open work before the compaction, as it was recorded:"
+
+
+def given_back(
+    conversation: Sequence[Block], removed: Sequence[Block], visible: Sequence[Block], count: Callable[[str], int]
+) -> str:
+    """Return at most `MAXIMUM_TOKENS` for the model; empty if nothing is missing.
+
+    *conversation* is the content of the whole session, *removed* what its last compaction removed, *visible* what
+    is known of the window after it. *count* returns the tokens of a text.
+    """
+    seen = ComparedText(block.text or "" for block in visible)
+    rules = [
+        rule.text for rule in find_rules(conversation) if rule.source == "user" and not _states(seen, rule.text)
+    ]
+    work = [line for line in open_work(removed) if not _states(seen, line)]
+    remaining = MAXIMUM_TOKENS - sum(map(count, (_HEAD, _RULES, _OPEN_WORK)))
+    listed_work = _latest(work, min(remaining, OPEN_WORK_TOKENS) if rules else remaining, count)
+    listed_rules = _latest(rules, remaining - sum(map(count, listed_work)), count)
+    lines = [*_section(_RULES, listed_rules), *_section(_OPEN_WORK, listed_work)]
+    return "\n".join([_HEAD, *lines]) if lines else ""
+
+
+_PROSE: Final = ("user_message", "assistant_response")
+LATEST_BLOCKS: Final = 20
+"""Messages of the user and the model that are searched for open work: earlier ones may be done."""
+_NAMES: Final = (
+    "to-?dos?", "next(?: steps?)?", "remaining(?: work| steps| tasks)?", "still (?:open|to do)",
+    "open (?:work|tasks|items)",
+)  # fmt: skip
+_OPEN: Final = f"(?:{'|'.join(_NAMES)})"
+_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN}[*\s]*:?[*\s]*")
+"""A line that opens a list of open work."""
+_LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN}\**:\**\s+(\S.{{3,240}})")
+_UNCHECKED: Final = re.compile(r"\s*[-*+] \[ \]\s+(\S.{3,240})")
+_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.{3,240})")
+
+
+def open_work(blocks: Sequence[Block]) -> list[str]:
+    """Return the lines of the latest messages that list work as open, in order, each once.
+
+    Such a line is an unchecked box, or names itself or its list so, in English.
+    """
+    prose = (block.text or "" for block in reversed(blocks) if block.content_type in _PROSE)
+    latest = list(islice(prose, LATEST_BLOCKS))[::-1]
+    return list(dict.fromkeys(line for text in latest for line in _open_lines(text)))
+
+
+def _open_lines(text: str) -> Iterator[str]:
+    in_list = False
+    for line in text.splitlines():
+        match = (
+            _UNCHECKED.fullmatch(line) or _LABELED.fullmatch(line) or (_ITEM.fullmatch(line) if in_list else None)
+        )
+        if match is not None:
+            yield match[1].strip()
+        elif line.strip():
+            in_list = _TITLE.fullmatch(line) is not None
+
+
+def _states(text: ComparedText, sentence: str) -> bool:
+    return text.match(sentence).match in ("verbatim", "reworded")
+
+
+def _latest(sentences: Sequence[str], tokens: int, count: Callable[[str], int]) -> list[str]:
+    """Return the latest lines that have at most *tokens* together, in order."""
+    listed: list[str] = []
+    for line in (f"- {' '.join(sentence.split())}" for sentence in reversed(sentences)):
+        tokens -= count(line) + 1
+        if tokens < 0:
+            break
+        listed.append(line)
+    return listed[::-1]
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield title
+        yield from lines

@@ -1,0 +1,117 @@
+"""Files read by several processes: the store is that of one process, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.sources.imports.made_sessions import stored_rows, write_sessions
+
+from windowpane.core.agents import EarlierSessions
+from windowpane.sources.imports.importer import FileReport, import_paths
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+from windowpane.sources.imports.remembered_files import RememberedFiles
+from windowpane.sources.imports.workers import ReadingWorkers
+from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.store.embedded import SqliteStore
+
+Import = Callable[..., list[FileReport]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Import:
+    """Import a folder into a store of the given name with so many workers; all stores have one digest key."""
+    SqliteStore(tmp_path / "empty.db").close()
+
+    def run_import(
+        name: str, folder: Path, processes: int, during: Callable[[ReadingWorkers], object] = lambda _: None
+    ) -> list[FileReport]:
+        file = tmp_path / f"{name}.db"
+        if not file.exists():
+            shutil.copy(tmp_path / "empty.db", file)
+        with closing(SqliteStore(file, clock=lambda: 0.0, capture=True, redact=str.strip)) as store:
+            playback = playback_settings(
+                store.digester(), history=store.earlier_sessions, stored_projects=store.stored_project
+            )
+            with ReadingWorkers(store, playback=playback, processes=processes) as workers:
+                return import_paths(
+                    [folder],
+                    AlertingStore(store),
+                    playback=playback,
+                    readers=all_readers(),
+                    memory=RememberedFiles(store, playback),
+                    workers=workers if processes else None,
+                    progress=lambda *_, **__: during(workers),
+                )
+
+    return run_import
+
+
+def reported(reports: list[FileReport]) -> list[object]:
+    return [
+        (one.path, one.format, one.stats, one.problems, one.outcomes, one.error, one.skipped) for one in reports
+    ]
+
+
+def test_the_store_is_that_of_one_process(tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"  # its modules would be imported in place of the standard library's
+    project.mkdir()
+    for module in ("msgspec.py", "pickle.py", "windowpane.py"):
+        (project / module).write_text(f"open({str(tmp_path / 'executed')!r}, 'w')\n")
+    monkeypatch.chdir(project)
+    sessions = write_sessions(tmp_path / "sessions", 8)
+
+    alone = run("alone", sessions, 0)
+    shared = run("shared", sessions, 2)
+
+    assert reported(shared) == reported(alone)
+    assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+    assert not (tmp_path / "executed").exists()
+    with (sessions / "00000002-0000-4000-8000-000000000000.jsonl").open("a") as file:
+        file.write((sessions / "00000003-0000-4000-8000-000000000000.jsonl").read_text().splitlines()[-1] + "\n")
+    os.utime(sessions / "00000002-0000-4000-8000-000000000000.jsonl", (0, 0))
+    assert reported(run("shared", sessions, 2)) == reported(run("alone", sessions, 0))
+    assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+def test_a_session_that_was_played_with_other_evidence_than_the_store_has_is_played_again(
+    tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 5)
+    run("alone", sessions, 0)
+    earlier = SqliteStore.earlier_sessions
+
+    def mistaken(store: SqliteStore, session_id: str, **asked: object) -> EarlierSessions:
+        found = earlier(store, session_id, **asked)  # type: ignore[arg-type]
+        return EarlierSessions(1, 2) if asked.get("pending") is not None and session_id[7] in "13" else found
+
+    monkeypatch.setattr(SqliteStore, "earlier_sessions", mistaken)
+    run("shared", sessions, 2)
+
+    assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 6, turns=200)
+    killed: list[int] = []
+
+    def kill(workers: ReadingWorkers) -> None:
+        pids = [one.process.pid for one in workers._workers if one.file is not None and not one.file.is_played]
+        if pids and not killed and pids[0] is not None:
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    reports = run("shared", sessions, 2, kill)
+    failed = [one for one in reports if one.error]
+
+    assert killed
+    assert [one.error for one in failed] == ["the process that read it ended (-9)"]
+    run("shared", sessions, 2)
+    with closing(SqliteStore(tmp_path / "shared.db")) as store:
+        assert store.verify().intact
+        assert len(store.sessions()) == 6
