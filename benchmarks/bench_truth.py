@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from truth.compactions import compactions_section
-from truth.fidelity import fidelity_section
 from truth.money import money_section
 from truth.needed_again import needed_again_section
 from truth.recordings import Session, recorded_sessions
@@ -23,7 +22,6 @@ SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
     "Compactions": compactions_section,
     "Content that was needed again": needed_again_section,
     "Money": money_section,
-    "Fidelity": fidelity_section,
 }
 """The lines of each section of the document, by its title."""
 

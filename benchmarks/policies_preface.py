@@ -19,7 +19,7 @@ default starts to evict, and whose system prompt and tools fit it, are counted t
   sessions in which the matched baseline never overflows are also compared by themselves.
 - Cost: tokens at the price of fresh input, what the call before sent as a prefix at 0.10, all else at 1.25;
   dollars by list price, where the model is known.
-- Probe fidelity: share of the facts of removed content that was still visible; a handle does not count.
+- Probe fidelity: share of the names in removed content that was still visible; a handle does not count.
 - Regret: removed content was fetched again (same call or same digest), or a rare identifier of it that no visible
   content contained was used by the recorded agent, within 20 turns. "Of all content" divides by
   everything the session ever held, so that removing more useless content does not lower it; the default is

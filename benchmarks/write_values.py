@@ -115,13 +115,19 @@ def forecasts() -> str:
     )
 
 
-def scores() -> str:
-    """The spread of scores between summaries."""
-    deviation = results("TRUTH.md", r"score ([\d.]+) with a standard deviation of\s+([\d.]+)")
-    return (
-        "Compare scores within one session only: the score of undamaged summaries has a standard deviation of "
-        f"{float(deviation[2]):.2f}."
-    )
+def losses() -> str:
+    """The planted faults that the probe finds, and its findings in undamaged summaries, over both halves."""
+    text = (FOLDER / "LOSSES.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| (?:tuning|reporting) \| (\d+) \| (\d+) \| \d+ \|", text)
+    whole = [tuple(map(int, row)) for row in rows]
+    compactions, wrong = (sum(column) for column in zip(*whole, strict=True))
+    shares = {}
+    for kind in ("wrong number", "wrong name", "reversed rule"):
+        rows = re.findall(rf"\| {kind} \| \w+ \| (\d+) \| ([\d.]+)% \|", text)
+        copies = sum(int(count) for count, _ in rows)
+        shares[kind] = sum(int(count) * float(share) for count, share in rows) / copies
+    found = ", ".join(f"{share:.0f}% of planted {kind}s" for kind, share in shares.items())
+    return f"In recorded summaries it finds {found}; of {compactions} undamaged ones {wrong} had a contradiction."
 
 
 def alerts() -> str:
@@ -132,16 +138,6 @@ def alerts() -> str:
         "On the reporting half of the sessions, an automatic compaction came within "
         f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
         "`red_imminent`."
-    )
-
-
-def faithfulness() -> str:
-    """The loss of faithfulness by damage to a tenth of a recorded summary."""
-    pattern = r"\| {} \| 10% \| \d+ \| faithfulness \|[^|]*\|[^|]*\| ([\d.]+)"
-    corrupt, negate = (results("TRUTH.md", pattern.format(kind))[1] for kind in ("corrupt", "negate"))
-    return (
-        f"Changing the names and numbers of a tenth of a recorded summary's sentences lowers it by {corrupt}, "
-        f"negating as many by {negate}."
     )
 
 
@@ -187,9 +183,8 @@ VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
-    "scores": scores,
+    "losses": losses,
     "alerts": alerts,
-    "faithfulness": faithfulness,
     "redaction": redaction,
     "observing": observing,
     "mcp-tools": mcp_tools,

@@ -241,7 +241,7 @@ def test_a_million_characters_are_redacted_in_linear_time() -> None:
 def test_patterns_are_discovered() -> None:
     modules = {found.name for found in all_patterns()}
 
-    assert "windowpane.fidelity.statements._SENTENCE_END" in modules
+    assert "windowpane.fidelity.passages._SENTENCE_END" in modules
     assert "windowpane.core.redaction.locations._LOCATIONS" in modules
     assert "windowpane_dashboard.style.sanitize" in modules
 

@@ -88,8 +88,8 @@ def _compressions() -> list[Any]:
             Query(gauge(c.FIDELITY, "agent", "method"), "{{agent}} {{method}}"),
         ),
         lines(
-            about(c.FAITHFULNESS, "Faithfulness", "The last of each session, the lowest shown."),
-            Query(gauge(c.FAITHFULNESS, *BOTH), WHO),
+            about(c.SUMMARY_FAULTS, "Faults of the last summary", "The last of each session, the highest shown."),
+            Query(gauge(c.SUMMARY_FAULTS, *BOTH), WHO),
         ),
         lines(
             about(c.COMPRESSION_RATIO, "Compression ratio", "The last of each session, the lowest shown."),

@@ -33,7 +33,7 @@ _FACTORS: Final = {"context_window_compression_ratio"}
 
 _NO_VALUE_TEXTS: Final = {
     "context_window_fidelity_ratio": "no compression judged",
-    "context_window_faithfulness_ratio": "no compression judged",
+    "context_window_summary_faults": "no compression judged",
     "context_window_compression_ratio": "no compression",
     "context_window_cache_hit_ratio": "no usage reported",
     "context_window_estimate_error_ratio": "no usage reported",

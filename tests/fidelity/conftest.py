@@ -1,4 +1,4 @@
-"""Puts the builders that these tests share with those of the manager on the path."""
+"""Puts the builders of these tests, and those that they share with the manager, on the path."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "manager"))
+sys.path.insert(0, str(Path(__file__).parent))

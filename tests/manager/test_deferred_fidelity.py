@@ -7,13 +7,16 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from windowpane import ContextWindowManager, EngineSettings
 from windowpane.core.events import ContentCompressed, FidelityEvaluated
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity import probe
-from windowpane.fidelity.statement_index import Work
+from windowpane.fidelity.facts import names_kept
+from windowpane.manager.plans import acceptance
 from windowpane.manager.plans.acceptance import MODEL_FIDELITY_FLOOR, SAMPLE_CHARACTERS, sampled_fidelity
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
@@ -62,23 +65,25 @@ def test_closing_a_session_records_the_fidelity_of_its_last_compaction() -> None
     assert kinds.index("fidelity.evaluated") < kinds.index("session.ended")
 
 
-def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock() -> None:
+def test_the_acceptance_check_of_a_models_summary_does_not_hold_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that ends on another thread meanwhile is recorded at once."""
     sink = RecordingSink()
     waited: list[bool] = []
 
-    def slow(*args: object, **options: object) -> FidelityEvaluated:
+    def slow(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
         if threading.current_thread() is hook_thread:
             other = threading.Thread(target=window.add_user, args=("meanwhile",), daemon=True)
             other.start()
             other.join(PATIENCE_SECONDS / 10)
             waited.append(other.is_alive())
-        return probe.evaluate(*args, **options)  # type: ignore[arg-type]
+        return names_kept(removed, visible)
+
+    monkeypatch.setattr(acceptance, "names_kept", slow)
 
     hook_thread = threading.current_thread()
     model = ScriptedModel(["## Decisions and reasons\n- Read every module and keep the limits."])
     dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter(), model=model)
-    settings = EngineSettings(evaluate=slow, policy=None)
+    settings = EngineSettings(policy=None)
     with ContextWindowManager(
         agent="agent", model="none", limit_tokens=10_000, dependencies=dependencies, settings=settings
     ) as window:
@@ -110,54 +115,21 @@ def repetitive_lines(count: int, *, kind: ContentType, number: int) -> Block:
     return Block(f"b{number}", kind, len(text) // 4, 1, f"b{number}", 1, str(number), len(text), "estimate", text)
 
 
-def test_what_cannot_be_looked_up_in_bounded_work_lowers_the_coverage() -> None:
-    removed = [repetitive_lines(200, kind="assistant_response", number=1)]
-    visible = [repetitive_lines(200, kind="assistant_response", number=2)]
-    whole = probe.evaluate(removed, visible, digest=str)
-    assert whole.coverage == 1.0
-
-    class LittleWork(Work):
-        def __init__(self) -> None:
-            super().__init__(20_000)
-
-    original, probe.Work = probe.Work, LittleWork  # type: ignore[misc]
-    try:
-        partial = probe.evaluate(removed, visible, digest=str)
-    finally:
-        probe.Work = original  # type: ignore[misc]
-    assert partial.coverage < 0.5
-    assert partial.score is None
-    assert "bounded time" in partial.reason
-
-
-def test_neighboring_lines_are_not_compared_without_end() -> None:
-    compared = 0
-    removed = [repetitive_lines(3_000, kind="assistant_response", number=3)]
-    visible = [repetitive_lines(3_000, kind="assistant_response", number=4)]
-
-    class Counted(Work):
-        def spend(self, units: int) -> None:
-            nonlocal compared
-            compared += units
-            super().spend(units)
-
-    original, probe.Work = probe.Work, Counted  # type: ignore[misc]
-    try:
-        assert probe.evaluate(removed, visible, digest=str).facts_total > 0
-    finally:
-        probe.Work = original  # type: ignore[misc]
-    assert compared < 2 * 8_000_000 + 1_000_000
-
-
-def test_the_acceptance_check_reads_a_bounded_part_of_a_long_conversation() -> None:
+def test_the_acceptance_check_reads_a_bounded_part_of_a_long_conversation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It decides while the agent waits; the fidelity of the whole is measured afterwards."""
     read: dict[str, list[int]] = {"hook": [], "after": []}
-    hook_thread = threading.current_thread()
+
+    def checked(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+        read["hook"].append(sum(len(block.text or "") for block in removed))
+        return names_kept(removed, visible)
 
     def counted(removed: Sequence[Block], visible: Sequence[Block], **options: object) -> FidelityEvaluated:
-        where = "hook" if threading.current_thread() is hook_thread else "after"
-        read[where].append(sum(len(block.text or "") for block in removed))
+        read["after"].append(sum(len(block.text or "") for block in removed))
         return probe.evaluate(removed, visible, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(acceptance, "names_kept", checked)
 
     sink = RecordingSink()
     model = ScriptedModel(["## Decisions and reasons\n- Read src/module_1.py and keep limit: 1, word by word."])
@@ -207,18 +179,7 @@ def test_a_large_block_without_text_does_not_switch_the_acceptance_check_off() -
     image = replace(texts[0], id="image", text=None, tokens=tokens // 3)
     summary = replace(texts[0], content_type="summary", text="The weather in src/paris.py was fine.")
 
-    fidelity = sampled_fidelity(probe.evaluate, [image, *texts], summary)
+    fidelity = sampled_fidelity([image, *texts], summary)
     assert fidelity is not None
     assert fidelity < MODEL_FIDELITY_FLOOR
-    assert sampled_fidelity(probe.evaluate, [replace(image, tokens=2 * tokens), *texts], summary) is None
-
-
-def test_what_a_replacement_states_of_the_text_that_is_not_read_is_not_invented() -> None:
-    older, newer = (repetitive_lines(1_000, kind="assistant_response", number=n) for n in (1, 2))
-    kept = replace(newer, content_type="summary", text=(newer.text or "")[:20_000])
-    more = replace(kept, text=f"{kept.text}\nThe refund handler handle_refund is in src/ledger_import.py.")
-    known, added = (sampled_fidelity(probe.evaluate, [older, newer], summary) for summary in (kept, more))
-
-    assert known == added
-    assert known is not None
-    assert known > MODEL_FIDELITY_FLOOR
+    assert sampled_fidelity([replace(image, tokens=2 * tokens), *texts], summary) is None

@@ -28,7 +28,7 @@ NO_GAUGE = {
     "stale_tokens": "feeds a counter",
     "blocks": "has no metric",
 }
-IN_EVENTS_OF_THEIR_OWN = {"compression_ratio", "fidelity_ratio", "faithfulness_ratio", "alerts_firing"}
+IN_EVENTS_OF_THEIR_OWN = {"compression_ratio", "fidelity_ratio", "summary_faults", "alerts_firing"}
 
 
 def gauges() -> list[Metric]:

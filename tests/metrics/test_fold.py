@@ -226,14 +226,16 @@ def test_compression_ratio_and_fidelity_come_from_separate_events(make_event, me
     state.apply(make_event(ContentCompressed("compaction", "threshold", "accepted", 9_000, 3_000)))
     state.apply(make_event(ContentCompressed("compaction", "agent", "accepted", 9_000, 10, scope="window")))
     state.apply(make_event(CompactionMeasured("e1", 36_000, 36_015)))
-    state.apply(make_event(FidelityEvaluated("probe", 0.8, 1.0, faithfulness=0.97)))
+    state.apply(
+        make_event(FidelityEvaluated("probe", 0.8, 1.0, facts_contradicted=1, form=("it ends with a heading",)))
+    )
     state.apply(make_event(FidelityEvaluated("probe", None, 0.2, reason="coverage")))
     state.apply(make_event(measured(phase="before")))
     families = state.collect(now=NOW)
 
     assert value_of(families, "context_window_compression_ratio") == 3.0
     assert value_of(families, "context_window_fidelity_ratio", method="probe") == 0.8
-    assert value_of(families, "context_window_faithfulness_ratio") == 0.97
+    assert value_of(families, "context_window_summary_faults") == 2
 
 
 def test_the_estimate_error_stays_until_the_next_final_measurement(make_event, measured, value_of) -> None:

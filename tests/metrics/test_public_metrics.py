@@ -43,7 +43,7 @@ GAUGES = """
     eviction_rate_blocks_per_turn max
     compression_ratio min
     fidelity_ratio min method
-    faithfulness_ratio min
+    summary_faults max
     estimate_error_ratio max_abs
     cache_hit_ratio weighted_mean
     alerts_firing sum alert,severity
@@ -130,7 +130,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),
-        FidelityEvaluated("probe", score=0.8, coverage=1.0, faithfulness=0.9),
+        FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_total=1, facts_contradicted=1),
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
         RulesFollowed("of", 1, user={"kept": 2, "lost": 1}),
     ):

@@ -10,10 +10,11 @@ from typing import Final, Literal, NamedTuple
 import pandas as pd
 
 from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated
-from windowpane.core.vocabulary import FATES, Fate
+from windowpane.core.vocabulary import FATES, Fate, severity
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
-from windowpane.text.formats import count
+from windowpane.text.formats import UNKNOWN, count
+from windowpane.text.losses import faults_of, kind_label
 from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 COMPRESSIONS: Final = 500
@@ -132,12 +133,11 @@ def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentS
 
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
     """Return the facts of a compression, the worst first; `text` is missing without content capture."""
-    order = {"lost": 0, "contradicted": 1, "recoverable": 2, "kept": 3}
-    facts = sorted(fidelity.facts, key=lambda fact: (order[fact.outcome], fact.kind))
+    facts = sorted(fidelity.facts, key=lambda fact: severity(fact.kind, fact.outcome))
     return pd.DataFrame(
         {
             "outcome": [fact.outcome for fact in facts],
-            "kind": [fact.kind.replace("_", " ") for fact in facts],
+            "kind": [kind_label(fact.kind) for fact in facts],
             "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
             "digest": [fact.digest[:12] for fact in facts],
         }
@@ -149,8 +149,9 @@ def fact_texts(reader: EventReader, fidelity: FidelityEvaluated | None) -> dict[
     outcomes: dict[str, str] = {}
     for fact in () if fidelity is None else fidelity.facts:
         text = reader.content(fact.digest) if fact.digest else None
-        if text and text.strip():
-            outcomes[text] = max(outcomes.get(text, fact.outcome), fact.outcome, key=FATES.index)
+        for line in (text or "").split("\n"):
+            if line.strip():
+                outcomes[line] = max(outcomes.get(line, fact.outcome), fact.outcome, key=FATES.index)
     return outcomes
 
 
@@ -162,6 +163,16 @@ def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
         "lost": fidelity.facts_lost,
         "contradicted": fidelity.facts_contradicted,
     }
+
+
+def faults_count(fidelity: FidelityEvaluated | None) -> str:
+    """Return the number of faults found in a replacement; unknown where it was not evaluated."""
+    return UNKNOWN if fidelity is None or not fidelity.facts_total else str(len(faults_of(fidelity)))
+
+
+def sentence(text: str) -> str:
+    """Return a clause as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def facts_summary(fidelity: FidelityEvaluated) -> str:

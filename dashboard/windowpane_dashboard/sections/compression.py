@@ -13,6 +13,7 @@ from windowpane.core.characters import plain
 from windowpane.store.interface import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
+from windowpane.text.losses import soundness_text
 from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -28,6 +29,8 @@ from windowpane_dashboard.queries.compressions import (
     fact_texts,
     facts_frame,
     facts_summary,
+    faults_count,
+    sentence,
     sides,
     text_difference,
 )
@@ -48,10 +51,8 @@ _AFTER: Final = {
     "content": "Tokens of its replacement.",
     "window": "Tokens of the whole window: the provider's total of the first call after.",
 }
-_FIDELITY: Final = (
-    "Share of the removed facts that is still visible, 0 to 1. Compare it with this session's others."
-)
-_FAITHFULNESS: Final = "Share of the summary's statements that nothing removed contradicts; near 1 if true."
+_FIDELITY: Final = "Share of the facts that the compression kept, 0 to 1; the facts are listed below."
+_FAULTS: Final = "Wrong or reversed statements, and damage to the form, that were found; there may be others."
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -101,7 +102,7 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
     )
     fidelity = compression.fidelity
     columns[3].metric("Fidelity", ratio(fidelity.score if fidelity else None), help=_FIDELITY)
-    columns[4].metric("Faithfulness", ratio(fidelity.faithfulness if fidelity else None), help=_FAITHFULNESS)
+    columns[4].metric("Faults found", faults_count(fidelity), help=_FAULTS)
     columns[5].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
     parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
     if window is not None and subject == "content":
@@ -129,7 +130,9 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity is None:
         st.text("The fate of its facts was not evaluated.")
         return
-    widgets.show_text(f"{facts_summary(fidelity)} Method: {fidelity.method}.")
+    widgets.show_text(f"{facts_summary(fidelity)} {sentence(soundness_text(fidelity))}")
+    for what in fidelity.unmeasured:
+        widgets.show_text(f"Not measured: {what}.")
     if not fidelity.facts_total:
         return
     counts = fact_counts(fidelity)
@@ -140,7 +143,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
             frame = frame.drop(columns="text")
         height: int | Literal["content"] = FACTS_PIXELS if len(frame) > 6 else "content"
         widgets.table(frame, key="facts", alt="Facts of this compression", height=height)
-        st.caption(f"{count(len(frame), 'fact')}, lost ones first.")
+        st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:

@@ -168,7 +168,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
             "cached": config.NumberColumn(width=64),
             "evicted": config.NumberColumn("evicted blocks", width=104),
             "compressions": config.NumberColumn(width=100),
-            "fidelity": config.NumberColumn(width=66, help="removed facts still visible, 0 to 1"),
+            "fidelity": config.NumberColumn(width=66, help="removed names still visible, 0 to 1"),
             "regrets": config.NumberColumn(width=66, help="content needed again within 20 turns of its removal"),
             "regret share": config.NumberColumn(width=96, help="of all content tokens"),
             "peak": config.NumberColumn(width=60, help="highest utilization"),

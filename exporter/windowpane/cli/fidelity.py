@@ -1,4 +1,4 @@
-"""`windowpane fidelity`: an acceptance check of a compaction prompt, with an exit code for CI."""
+"""`windowpane fidelity`: what compactions lost, and an acceptance check of a compaction prompt for CI."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import click
 from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
 from windowpane.cli.output import print_json
 from windowpane.cli.shipped import FIDELITY_EXAMPLE, shipped_folder, write_files
+from windowpane.evaluation.losses import as_data as losses_as_data
+from windowpane.evaluation.losses import measure, recorded_compactions, written_summary
+from windowpane.evaluation.losses import text_report as losses_report
 from windowpane.evaluation.suite.document import load_suite
 from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, string_match
 from windowpane.evaluation.suite.report import as_data, text_report
 from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
-from windowpane.exceptions import ConfigurationError
+from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.fidelity.judge.judge import JudgeSettings
 from windowpane.models.tokens import counter_for
 
@@ -29,7 +32,10 @@ def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path
 
 
 @click.command("fidelity")
-@click.argument("suite", type=_EXISTING)
+@click.argument("file", type=_EXISTING)
+@click.option("--summary", type=_EXISTING, help="Summary that replaced the content of FILE.")
+@click.option("--after", type=_EXISTING, help="What the agent did afterwards: which losses it needed again.")
+@click.option("--all", "everything", is_flag=True, help="List recoverable and kept facts too.")
 @click.option(
     "--judge",
     "judge_name",
@@ -50,7 +56,9 @@ def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path
     show_default=True,
     help="Times each question is put to the judge.",
 )
-@click.option("--min-score", type=click.FloatRange(0, 1), help="Minimum score, instead of the suite's.")
+@click.option(
+    "--min-score", type=click.FloatRange(0, 1), help="Minimum score, also instead of that of the suite."
+)
 @click.option(
     "--write-example",
     metavar="DIR",
@@ -64,30 +72,45 @@ def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path
 @click.pass_context
 def command(  # noqa: PLR0917  # click passes by name
     ctx: click.Context,
-    suite: Path,
+    file: Path,
+    summary: Path | None,
+    after: Path | None,
     judge_name: str | None,
     compressor_name: str | None,
     prompt_file: Path | None,
     replicates: int,
     min_score: float | None,
     *,
+    everything: bool,
     as_json: bool,
 ) -> None:
-    """Compress the documents of SUITE, let a judge answer questions about them, and exit with 1 below the minimum
-    score.
+    """Show the facts that compactions lost and the faults of their summaries, the worst first; exit with 1 below
+    the minimum score.
 
-    Without --judge, answers are found by matching strings: that shows that the suite works, not what a model
-    would recall. A function may also be given as file.py:function.
+    FILE is a recorded session, whose compactions are measured; or any text or recording that --summary replaces,
+    with "User:" and "Assistant:" before the messages of a text; or a suite of documents (.yaml), which are
+    compressed and about which a judge answers questions. Recordings and summaries are measured without a model:
+    faults that the probe does not find are possible.
+
+    Without --judge, answers about a suite are found by matching strings: that shows that the suite works, not
+    what a model would recall. A function may also be given as file.py:function.
 
     \b
-    Example:
+    Examples:
+      windowpane fidelity session.jsonl
+      windowpane fidelity before.txt --summary summary.md --after after.txt
       windowpane fidelity --write-example example
       windowpane fidelity example/suite.yaml --min-score 0.85
     """
+    if file.suffix not in (".yaml", ".yml") or summary is not None:
+        if judge_name or compressor_name or prompt_file:
+            raise click.UsageError("--judge, --compressor and --prompt require a suite (.yaml)")
+        _show_losses(ctx, file, summary, after, minimum_score=min_score, everything=everything, as_json=as_json)
+        return
     if prompt_file is not None and compressor_name is None:
         raise click.UsageError("--prompt requires --compressor: the extractive summarizer has no prompt")
     try:
-        loaded = load_suite(suite)
+        loaded = load_suite(file)
         setup = SuiteSetup(
             counter=counter_for("", wait=True),
             judge=string_match if judge_name is None else load_callable(judge_name, option="--judge"),
@@ -100,7 +123,7 @@ def command(  # noqa: PLR0917  # click passes by name
         )
     except ConfigurationError as error:
         raise InvalidOption(str(error)) from error
-    report = run_suite(loaded, suite.parent, setup, progress=lambda name: click.echo(f"… {name}", err=True))
+    report = run_suite(loaded, file.parent, setup, progress=lambda name: click.echo(f"… {name}", err=True))
     _show(report, as_json=as_json)
     if report.failures:
         ctx.exit(EXIT_FAILED)
@@ -111,3 +134,29 @@ def _show(report: SuiteReport, *, as_json: bool) -> None:
         print_json(as_data(report))
     else:
         click.echo(text_report(report))
+
+
+def _show_losses(
+    ctx: click.Context,
+    file: Path,
+    summary: Path | None,
+    after: Path | None,
+    *,
+    minimum_score: float | None,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    if after is not None and summary is None:
+        raise click.UsageError("--after requires --summary: a recording has its own turns")
+    try:
+        compactions = recorded_compactions(file) if summary is None else [written_summary(file, summary, after)]
+    except WindowpaneError as error:
+        raise click.ClickException(str(error)) from error
+    losses = [measure(compaction) for compaction in compactions]
+    if as_json:
+        print_json(losses_as_data(losses))
+    else:
+        click.echo(losses_report(losses, everything=everything))
+    scores = [loss.evaluated.score for loss in losses]
+    if minimum_score is not None and any(score is None or score < minimum_score for score in scores):
+        ctx.exit(EXIT_FAILED)

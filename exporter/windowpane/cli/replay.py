@@ -56,7 +56,7 @@ COLUMNS = {
 """The columns of numbers, with their minimum widths."""
 LEGEND = """\
 over: calls that do not fit; sent: tokens; cost: tokens at the price of fresh input, with the prompt cache;
-fid: mean probe fidelity of removed content; regr: regret, content needed again; of: its share of all content"""
+fid: share of removed names still visible; regr: regret, content needed again; of: its share of all content"""
 
 
 @click.command("replay")

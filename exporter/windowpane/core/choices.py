@@ -51,6 +51,7 @@ ALERT_MAXIMA: Final[dict[str, float | None]] = {
     "compression_ratio": math.inf,
     "burn_rate_spike": None,
     "fidelity": 1.0,
+    "rule_lost": None,
     "tool_results": 1.0,
     "compaction_soon": math.inf,
     "red_imminent": math.inf,

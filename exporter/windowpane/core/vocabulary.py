@@ -56,6 +56,21 @@ SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 
 ZONES: Final[tuple[Zone, ...]] = get_args(Zone)
 FATES: Final[tuple[Fate, ...]] = get_args(Fate)
+FACT_KINDS: Final = (
+    "reversed", "rule", "wrong_number", "wrong_name", "failed_command", "open_work", "changed_file", "read_file",
+    "decision", "goal",
+)  # fmt: skip
+"""Kinds of facts that the probe looks up, those whose loss does the most harm first."""
+
+
+def severity(kind: str, fate: Fate) -> tuple[int, int]:
+    """Return the position of a fact among others: first rules that are reversed or lost, then what is wrong."""
+    position = FACT_KINDS.index(kind) if kind in FACT_KINDS else len(FACT_KINDS)
+    if kind == "reversed" or (kind == "rule" and fate == "lost"):
+        return -len(FATES), position
+    return -FATES.index(fate), position
+
+
 RULE_SOURCES: Final[tuple[RuleSource, ...]] = get_args(RuleSource)
 RULE_FATES: Final[tuple[RuleFate, ...]] = get_args(RuleFate)
 """From the mildest to the worst."""

@@ -313,3 +313,31 @@ class FactFinder:
             for key in block.reading.values.keys() & values.keys():
                 values[key].update(block.reading.values[key])
         return (name for name in names if name not in keys or len(values[keys[name]]) == 1)
+
+
+MAXIMUM_NAMES_KEPT: Final = 160
+"""Names that are looked up by `names_kept`."""
+
+
+def names_kept(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+    """Return the share of the names in *removed* that *visible* has, 0 to 1; None without names.
+
+    Each name counts by how likely it is needed again, see `need_of`. It measures what is not a summary, such as
+    an eviction, and whether a text is a summary of another at all.
+    """
+    finder = FactFinder()
+    for index, block in enumerate(removed):
+        if block.text:
+            finder.read(index, block.content_type, block.text, turn=block.turn)
+    names = finder.names(MAXIMUM_NAMES_KEPT)
+    total = math.fsum(name.weight for name in names)
+    if not total:
+        return None
+    tokens = {token for block in visible for token in TOKEN.findall((block.text or "").replace("\\n", "\n"))}
+    tokens |= {token.rsplit("/", 1)[-1] for token in tokens if "/" in token}
+    return math.fsum(name.weight for name in names if _parts(name) <= tokens) / total
+
+
+def _parts(name: Fact) -> set[str]:
+    """Return the tokens by which a name is recognized: key and value of a number, the last part of a path."""
+    return set(name.text.split("=", 1)) if name.kind == "number" else {name.text.rsplit("/", 1)[-1]}

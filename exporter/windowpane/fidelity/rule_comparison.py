@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
+from windowpane.fidelity.languages import STEMS
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of, values_of
-from windowpane.fidelity.statements import STEMS
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 Stance = Literal["forbid", "permit", "oblige"]

@@ -16,8 +16,9 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.passages import sentences as units
+from windowpane.fidelity.passages import unwrapped
 from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
-from windowpane.fidelity.statements import units, unwrapped
 from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 SOURCE_OF: Final[dict[ContentType, RuleSource]] = {

@@ -172,12 +172,13 @@ COMPRESSION_RATIO: Final = _gauge(
 )  # fmt: skip
 FIDELITY: Final = _gauge(
     "fidelity_ratio", "1", "min",
-    "Decision-critical information still visible after the last compression, 0 to 1.", "score",
+    "Facts that the last compression kept, 0 to 1.", "score",
     by=("method",), source="fidelity.evaluated",
 )  # fmt: skip
-FAITHFULNESS: Final = _gauge(
-    "faithfulness_ratio", "1", "min", "Statements of the last replacement that nothing contradicts, 0 to 1.",
-    "faithfulness", source="fidelity.evaluated",
+SUMMARY_FAULTS: Final = _gauge(
+    "summary_faults", "{fault}", "max",
+    "Faults that the probe found in the last replacement: wrong or reversed statements, and damage to its form.",
+    "facts_contradicted", "form", source="fidelity.evaluated",
 )  # fmt: skip
 ESTIMATE_ERROR: Final = _gauge(
     "estimate_error_ratio", "1", "max_abs",
@@ -381,7 +382,7 @@ BUILD_INFO: Final = _own(
 SESSION_METRICS: Final = (
     LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
     TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE,
-    STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, FAITHFULNESS, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING,
+    STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, SUMMARY_FAULTS, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING,
     SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS,
     EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, RULES_FOLLOWED,
     ZONE_TRANSITIONS,

@@ -236,8 +236,8 @@ class MetricState:
         column = gauges.FIDELITY_COLUMNS.get(data.method)
         if column is not None and data.score is not None:
             session.set(column, data.score)
-        if data.faithfulness is not None:
-            session.set(gauges.FAITHFULNESS_COLUMN, data.faithfulness)
+        if data.method == "probe" and (data.facts_total or data.form):
+            session.set(gauges.FAULTS_COLUMN, data.facts_contradicted + len(data.form))
 
     def _alert_fired(self, session: SessionGauges, data: AlertFired) -> None:
         self._set_firing(session, data.alert, data.severity, firing=True)

@@ -49,7 +49,7 @@ def _columns() -> tuple[GaugeColumn, ...]:
         GaugeColumn(catalog.COMPACTION_TOKENS, ()),
         GaugeColumn(catalog.COMPRESSION_RATIO, ()),
         *(GaugeColumn(catalog.FIDELITY, (method,)) for method in LABELS["method"].values),
-        GaugeColumn(catalog.FAITHFULNESS, ()),
+        GaugeColumn(catalog.SUMMARY_FAULTS, ()),
     ]
     columns += [
         GaugeColumn(metric, ())
@@ -75,7 +75,7 @@ _ESTIMATE_ERROR: Final = _INDEX[catalog.ESTIMATE_ERROR.name, ()]
 USED_COLUMN: Final = _INDEX[catalog.SESSION_USED_TOKENS.name, ()]
 UTILIZATION_COLUMN: Final = _INDEX[catalog.UTILIZATION.name, ()]
 RATIO_COLUMN: Final = _INDEX[catalog.COMPRESSION_RATIO.name, ()]
-FAITHFULNESS_COLUMN: Final = _INDEX[catalog.FAITHFULNESS.name, ()]
+FAULTS_COLUMN: Final = _INDEX[catalog.SUMMARY_FAULTS.name, ()]
 FIDELITY_COLUMNS: Final = {method: _INDEX[catalog.FIDELITY.name, (method,)] for method in LABELS["method"].values}
 
 

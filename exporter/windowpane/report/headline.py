@@ -31,6 +31,12 @@ class FactTotals:
         """Facts that were lost or are contradicted."""
         return self.lost + self.contradicted
 
+    @property
+    def text(self) -> str:
+        """The facts that were kept, and those that were not."""
+        others = (("recoverable", self.recoverable), ("lost", self.lost), ("contradicted", self.contradicted))
+        return ", ".join([f"{self.kept} of {self.total} facts kept", *(f"{n} {fate}" for fate, n in others if n)])
+
     @classmethod
     def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
         """Sum the facts of *evaluations*; None without any fact."""
@@ -173,10 +179,9 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
     lost = facts.damaged
-    text = f"{what} lost {f'{lost:,}' if lost else 'none'} of {count(facts.total, 'fact')}"
-    if facts.recoverable:
-        return f"{text}, {facts.kept:,} still visible and {facts.recoverable:,} only through a handle"
-    return text
+    looked_up = count(facts.total, "fact")
+    text = f"{what} lost {lost:,} of {looked_up}" if lost else f"{what} with no loss found among {looked_up}"
+    return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 
 def fleet_headline(totals: FleetTotals) -> str:

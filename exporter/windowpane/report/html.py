@@ -128,8 +128,9 @@ def _tables(report: SessionReport) -> str:
         [
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
-            formats.tokens(item.window_after), formats.ratio(item.fidelity), formats.ratio(item.faithfulness),
-            f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN, item.note,
+            formats.tokens(item.window_after), formats.ratio(item.fidelity),
+            f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
+            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
@@ -164,8 +165,9 @@ def _tables(report: SessionReport) -> str:
                     "window before",
                     "window after",
                     "fidelity",
-                    "faithfulness",
                     "facts lost",
+                    "faults found",
+                    "needed again",
                     "note",
                 ),
                 compressions,

@@ -39,9 +39,10 @@ from windowpane.store.records import (
 )
 from windowpane.text import formats
 from windowpane.text.events import regretted_name
+from windowpane.text.losses import faults_of, worst_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
@@ -99,8 +100,14 @@ class ReportedCompression:
     window_before: int | None = None
     """Tokens of the whole window by the provider's total before, and after; None where they are not known."""
     window_after: int | None = None
-    faithfulness: float | None = None
-    """Share of the replacement's own statements that nothing contradicts; None if not checked."""
+    faults: tuple[str, ...] = ()
+    """Faults that were found in the replacement."""
+    unmeasured: tuple[str, ...] = ()
+    """Facts that could not be measured, with the reason."""
+    worst: tuple[str, ...] = ()
+    """The facts that were contradicted and lost, the worst first, where their text is captured."""
+    needed_again: tuple[str, ...] = ()
+    """Content that was removed and fetched again: `src/api.py at turn 57`."""
 
     @property
     def sizes(self) -> tuple[int, int, str]:
@@ -265,7 +272,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for one in events
             if isinstance(data := one.event.data, BlocksEvicted) and data.policy != REWOUND
         ],
-        compressions=_compressions(events),
+        compressions=_compressions(store, events),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(AlertFilter(session_id=session.session_id)),
         worst_turn=worst_turn(store, turns, session),
@@ -334,7 +341,7 @@ def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:
 def latest_compressions(store: EventReader, session_id: str, *, limit: int) -> list[ReportedCompression]:
     """Return the latest compressions of a session in order, each with its evaluation."""
     events = _latest(store, session_id, _COMPRESSION_EVENTS, limit=limit * len(_COMPRESSION_EVENTS))
-    return _compressions(events[::-1])[-limit:]
+    return _compressions(store, events[::-1])[-limit:]
 
 
 def last_lost_facts(store: EventReader, session_id: str) -> list[str]:
@@ -364,7 +371,7 @@ def _latest(store: EventReader, session_id: str, types: tuple[str, ...], *, limi
     return intact_events(store.events_or_damage(query))
 
 
-def _compressions(events: Sequence[StoredEvent]) -> list[ReportedCompression]:
+def _compressions(store: EventReader, events: Sequence[StoredEvent]) -> list[ReportedCompression]:
     """Return the compressions in order, each with its evaluation."""
     fidelity: dict[str, FidelityEvaluated] = {}
     measured: dict[str, CompactionMeasured] = {}
@@ -374,8 +381,21 @@ def _compressions(events: Sequence[StoredEvent]) -> list[ReportedCompression]:
             measured[data.of] = data
         if isinstance(data, FidelityEvaluated) and data.of is not None:
             fidelity.setdefault(data.of, data)
+    needed: dict[str, list[str]] = {}
+    for stored in events:
+        if isinstance(data := stored.event.data, ContentRegretted):
+            needed.setdefault(data.cause_event_id, []).append(
+                f"{regretted_name(data)} at turn {stored.event.context.turn}"
+            )
     return [
-        _compression(one, data, fidelity.get(one.event.event_id), measured.get(one.event.event_id))
+        _compression(
+            one,
+            data,
+            fidelity.get(one.event.event_id),
+            measured.get(one.event.event_id),
+            needed_again=tuple(needed.get(one.event.event_id, ())),
+            content=store.content,
+        )
         for one in events
         if isinstance(data := one.event.data, ContentCompressed)
     ]
@@ -386,6 +406,9 @@ def _compression(
     data: ContentCompressed,
     evaluated: FidelityEvaluated | None,
     measured: CompactionMeasured | None,
+    *,
+    needed_again: tuple[str, ...],
+    content: Callable[[str], str | None],
 ) -> ReportedCompression:
     return ReportedCompression(
         turn=stored.event.context.turn,
@@ -402,7 +425,10 @@ def _compression(
         cost_dollars=data.cost_dollars,
         window_before=None if measured is None else measured.tokens_before,
         window_after=None if measured is None else measured.tokens_after,
-        faithfulness=evaluated.faithfulness if evaluated else None,
+        faults=tuple(faults_of(evaluated)) if evaluated else (),
+        unmeasured=evaluated.unmeasured if evaluated else (),
+        worst=tuple(worst_texts(evaluated, content)) if evaluated else (),
+        needed_again=needed_again,
     )
 
 

@@ -17,12 +17,15 @@ from windowpane.text.zones import gauge, zone_mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from windowpane.report.session_report import SessionReport
+    from windowpane.report.session_report import ReportedCompression, SessionReport
     from windowpane.store.records import SessionRow
 
 WIDTH: Final = 80
 ROWS: Final = 12
 """Rows of each table; further rows are counted."""
+NOT_EVALUATED: Final = "not evaluated"
+LOSSES: Final = 3
+"""Losses of one compression that are listed."""
 COMPACTIONS: Final = 4
 """Numbers of compactions by which the rules are counted."""
 LOST_RULES: Final = 4
@@ -232,15 +235,30 @@ def _compressions(report: SessionReport) -> list[str]:
         if subject == "content" and item.window_before is not None and item.window_after is not None:
             window = (formats.tokens_short(size) for size in (item.window_before, item.window_after))
             measured += f"  window {' to '.join(window)}"
-        lost = "" if item.facts is None else f", lost {item.facts.damaged}/{item.facts.total}"
-        if item.faithfulness is not None:
-            lost += f"  faithfulness {formats.ratio(item.faithfulness)}"
+        lost = _unknown_loss(item) if item.facts is None else item.facts.text
         what = item.strategy if item.outcome == "accepted" else f"{item.strategy} {item.outcome}"
-        rows.append(
-            f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  fidelity {formats.ratio(item.fidelity)}{lost}"
-        )
+        rows.append(f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  {lost}")
+        rows += _losses(item)
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
     return [f"Compressions   {made}", *_bounded(rows)]
+
+
+def _unknown_loss(item: ReportedCompression) -> str:
+    """Return why no facts of a compression were looked up."""
+    if item.outcome != "accepted":
+        return item.note
+    return "facts not evaluated" if item.note == NOT_EVALUATED else f"facts unknown: {item.note}"
+
+
+def _losses(item: ReportedCompression) -> list[str]:
+    """Return what the probe found, the worst first."""
+    again = ", ".join(item.needed_again[:LOSSES])
+    return [
+        *(f"    {loss}" for loss in item.worst[:LOSSES]),
+        *(["    faults: " + "; ".join(item.faults[:LOSSES])] if item.faults else []),
+        *([f"    needed again: {again}"] if again else []),
+        *(f"    not measured: {what}" for what in item.unmeasured),
+    ]
 
 
 def _rules(report: SessionReport) -> list[str]:

@@ -20,6 +20,7 @@ from windowpane.text.labels import (
     RULE_FATE_LABELS,
     content_name,
 )
+from windowpane.text.losses import facts_text, soundness_text
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -169,18 +170,12 @@ def _compaction_measured(data: e.CompactionMeasured) -> str:
 
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
-    if data.score is None:
+    if not data.facts_total:
         return f"Fidelity unknown ({data.method}){_because(data.reason)}."
-    facts = ""
-    if data.facts_total:
-        facts = (
-            f": {data.facts_kept} of {count(data.facts_total, 'fact')} kept, "
-            f"{data.facts_recoverable} recoverable, {data.facts_lost} lost"
-        )
-        if data.facts_contradicted:
-            facts += f", {data.facts_contradicted} contradicted"
-    faithful = "" if data.faithfulness is None else f" Faithfulness {ratio(data.faithfulness)}."
-    return f"Fidelity {ratio(data.score)} ({data.method}){facts}.{faithful}"
+    spread = "" if data.spread is None else f" ±{ratio(data.spread / 2)}"
+    score = "" if data.method == "probe" or data.score is None else f"Score {ratio(data.score)}{spread}: "
+    sound = soundness_text(data)
+    return f"{score}{facts_text(data)} ({data.method}). {sound[0].upper()}{sound[1:]}."
 
 
 def _rules_followed(data: e.RulesFollowed) -> str:

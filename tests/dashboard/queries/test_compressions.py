@@ -99,7 +99,7 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert len(before.blocks) == len(result[0].data.removed)
     assert [block.content_type for block in after.blocks] == ["summary"]
     assert not before.captured
-    assert list(facts["outcome"])[:3] == ["lost"] * 3
+    assert list(facts["outcome"])[:3] == ["contradicted", "lost", "lost"]
     assert facts["text"].isna().all()
 
 

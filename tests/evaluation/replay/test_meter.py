@@ -152,10 +152,11 @@ def test_the_shares_have_their_denominators() -> None:
 def test_fidelity_is_weighted_by_removed_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = {("a",): 1.0, ("b",): 0.0}
 
-    def evaluate(removed: Sequence[Block], *_: object, **__: object) -> SimpleNamespace:
-        return SimpleNamespace(score=scores[tuple(one.id for one in removed)])
+    def names_kept(removed: Sequence[Block], _visible: object) -> float:
+        return scores[tuple(one.id for one in removed)]
 
-    monkeypatch.setattr(metering, "evaluate", evaluate)
+    monkeypatch.setattr(metering, "names_kept", names_kept)
+    monkeypatch.setattr(metering, "coverage_of", lambda _: 1.0)
     a, b = block("a", 250), block("b", 750)
     found = measured([[a, b], [], []], [[a, b], [b], []], probe=True, fitting_tokens=2_000)
 

@@ -66,7 +66,12 @@ class FactOutcome:
     outcome: Fate
     digest: str
     text: str | None = None
-    """Never serialized; content capture stores it under the digest."""
+    """Never serialized; content capture stores it under the digest.
+
+    Of a contradiction the first line has the fact, the second the text of the replacement.
+    """
+    block: str | None = None
+    """Id of the removed block that has the content of the fact, by which a regret refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,10 @@ class FidelityEvaluated:
     type: ClassVar[str] = "fidelity.evaluated"
     method: Literal["probe", "judge", "behavior"]
     score: float | None
-    """0 to 1; None when the text of less than half of the removed tokens was seen, or without facts."""
+    """Share of the facts that are kept, 0 to 1, or a judge's score.
+
+    None when the text of less than half of the removed tokens was seen, or with fewer than five facts.
+    """
     coverage: float
     """Share of the removed tokens whose text was seen, 0 to 1."""
     key_facts: float | None = None
@@ -95,7 +103,13 @@ class FidelityEvaluated:
     reason: str = ""
     """Reason of a missing score."""
     faithfulness: float | None = None
-    """Share of the replacement's own statements that nothing contradicts, 0 to 1; None if not checked."""
+    """Of events recorded before the probe counted faults."""
+    form: tuple[str, ...] = ()
+    """Damage to the form of the replacement, such as `section missing: Pending Tasks`."""
+    spread: float | None = None
+    """Of a judge: the difference between the highest and the lowest score of its repetitions."""
+    unmeasured: tuple[str, ...] = ()
+    """Facts that could not be measured, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

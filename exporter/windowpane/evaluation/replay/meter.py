@@ -18,7 +18,8 @@ from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import identifiers
 from windowpane.evaluation.replay.history import CallNeeds, Need, RecordedCall, RecordedHistory, content_key
-from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.facts import names_kept
+from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of
 from windowpane.manager.levels import CACHE_READ_PRICE, CACHE_WRITE_PRICE
 
 REGRET_TURNS: Final = TrackerSettings().regret_turns
@@ -278,10 +279,10 @@ class Meter:
         return names
 
     def _probe_removed(self) -> None:
-        """Score how many of the facts of the removed content are still visible."""
+        """Score how many of the names in the removed content are still visible."""
         removed, self._unprobed, self._unprobed_tokens = self._unprobed, [], 0
         if not removed or not self._probe:
             return
-        score = evaluate(removed, self._last, digest=self._digest).score
+        score = names_kept(removed, self._last) if coverage_of(removed) >= MINIMUM_COVERAGE else None
         if score is not None:
             self._scores.append((score, sum(block.tokens for block in removed)))

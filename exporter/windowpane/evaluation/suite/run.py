@@ -12,7 +12,7 @@ from windowpane.effects.model_calls import Model, call_model, fenced, model_name
 from windowpane.evaluation.suite.document import CaseEntry, Suite, original_of
 from windowpane.evaluation.suite.judges import string_match
 from windowpane.exceptions import WindowpaneError
-from windowpane.fidelity.facts import blocks_of, extract_facts
+from windowpane.fidelity.facts import blocks_of, extract_facts, names_kept
 from windowpane.fidelity.judge.judge import (
     JudgedQuestion,
     JudgeSettings,
@@ -21,7 +21,7 @@ from windowpane.fidelity.judge.judge import (
     text_of,
 )
 from windowpane.fidelity.judge.questions import Question, questions_from
-from windowpane.fidelity.probe import WEIGHTS, Dimension, evaluate, weighted_score
+from windowpane.fidelity.probe import WEIGHTS, Dimension, weighted_score
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary import summarize
 
@@ -58,7 +58,7 @@ class CaseReport:
     minimum_score: float
     judgment: Judgment
     probe: float | None = None
-    """Share of facts that the summary still contains, found without a model: a lower bound, not recall."""
+    """Share of names that the summary still contains, found without a model: a lower bound, not recall."""
     tokens_before: int = 0
     tokens_after: int = 0
     summary: str = ""
@@ -154,7 +154,7 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: SuiteSetup, *,
         name=case.name,
         minimum_score=floor,
         judgment=judgment,
-        probe=evaluate(blocks, blocks_of(summary), digest=str).score,
+        probe=names_kept(blocks, blocks_of(summary)),
         tokens_before=setup.counter.count(original),
         tokens_after=setup.counter.count(summary),
         summary=summary,

@@ -16,7 +16,7 @@ from typing import Final
 from windowpane.core.choices import MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
-from windowpane.core.vocabulary import Fate
+from windowpane.core.vocabulary import FATES, Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.exceptions import ConfigurationError
@@ -31,9 +31,7 @@ from windowpane.fidelity.judge.prompts import (
 )
 from windowpane.fidelity.judge.questions import Question, questions_from, write_questions
 from windowpane.fidelity.probe import (
-    CREDIT,
     MINIMUM_COVERAGE,
-    SEVERITY,
     WEIGHTS,
     Dimension,
     Outcome,
@@ -82,15 +80,14 @@ class JudgedQuestion:
     @property
     def credit(self) -> float:
         """Mean over the replicates, 0 to 1."""
-        return sum(CREDIT[fate] for fate in self.fates) / len(self.fates)
+        return self.fates.count("kept") / len(self.fates)
 
     @property
     def fate(self) -> Fate:
         """`kept` if more than half of the replicates are; else the most frequent, in a tie the most severe."""
         if 2 * self.fates.count("kept") > len(self.fates):
             return "kept"
-        *others, _ = SEVERITY
-        return max(others, key=self.fates.count)
+        return max(reversed(FATES[1:]), key=self.fates.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +106,16 @@ class Judgment:
     """Model calls for the whole chain so far."""
     reason: str = ""
     """The reason for a missing score."""
+
+    @property
+    def spread(self) -> float | None:
+        """Difference between the highest and the lowest score of the repetitions; None below two."""
+        rounds = min((len(item.fates) for item in self.judged), default=0)
+        scores = [
+            sum(item.fates[number] == "kept" for item in self.judged) / len(self.judged)
+            for number in range(rounds)
+        ]
+        return max(scores) - min(scores) if rounds > 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +335,7 @@ def _as_event(
         Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgment.judged
     ]
     event = as_event("judge", outcomes, judgment.shares, coverage=coverage, digest=digest, of=of)
-    return replace(event, score=judgment.score, judge=judge_name, reason=judgment.reason)
+    return replace(event, score=judgment.score, judge=judge_name, reason=judgment.reason, spread=judgment.spread)
 
 
 def text_of(blocks: Sequence[Block]) -> str:

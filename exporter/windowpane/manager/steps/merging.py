@@ -148,11 +148,10 @@ def _merge(engine: Engine, cluster: Cluster) -> Effect[int]:
 
 
 def _fidelity(engine: Engine, cluster: Cluster, text: str) -> Effect[float | None]:
-    evaluate, blocks = engine.settings.evaluate, cluster.blocks
-    if evaluate is None:
+    if engine.settings.evaluate is None:
         return None
-    replacement = replace(blocks[-1], text=text)
-    return (yield from compute(lambda: sampled_fidelity(evaluate, blocks, replacement, checks=MERGES_A_TURN)))
+    replacement = replace(cluster.blocks[-1], text=text)
+    return (yield from compute(lambda: sampled_fidelity(cluster.blocks, replacement, checks=MERGES_A_TURN)))
 
 
 def _proposed(

@@ -10,7 +10,7 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.effects.commands import Effect
-from windowpane.fidelity.statements import states_nothing
+from windowpane.fidelity.passages import states_nothing
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import (

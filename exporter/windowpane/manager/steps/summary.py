@@ -232,11 +232,11 @@ def _lookup(handle: str | None) -> list[str]:
 
 def fidelity_of(engine: Engine, source: SummaryInput, text: str) -> Effect[float | None]:
     """Return the fidelity of a summary; None without an evaluator, or if nothing can be measured."""
-    evaluate, removed = engine.settings.evaluate, source.plan.removed
-    if evaluate is None:
+    removed = source.plan.removed
+    if engine.settings.evaluate is None:
         return None
     replacement = replace(removed[0], content_type="summary", text=text)
-    return (yield from compute(lambda: sampled_fidelity(evaluate, removed, replacement)))
+    return (yield from compute(lambda: sampled_fidelity(removed, replacement)))
 
 
 def proposed_summary(

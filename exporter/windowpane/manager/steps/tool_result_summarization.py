@@ -114,9 +114,9 @@ def _replace(
     short = tracker.make_shortened(
         block, text, engine.counter.count(text), count_source=engine.counter.source, handle=handle
     )
-    fidelity, evaluate = None, engine.settings.evaluate
-    if evaluate is not None and not answer.failure:
-        fidelity = yield from compute(lambda: sampled_fidelity(evaluate, [block], short, checks=checks))
+    fidelity = None
+    if engine.settings.evaluate is not None and not answer.failure:
+        fidelity = yield from compute(lambda: sampled_fidelity([block], short, checks=checks))
     if block.id not in tracker.window:
         return 0
     proposed = ProposedSummary(summary, block.tokens, short.tokens, block.tokens, short.tokens, fidelity=fidelity)

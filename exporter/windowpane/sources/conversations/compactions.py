@@ -2,7 +2,7 @@
 
 Within a named session it is either the summary of its conversation or the first call of a sub-agent that has the
 same system prompt. It is a summary only if it holds a text that a model generated in the session, as a summary
-does, or a good part of the facts of the conversation that it would replace.
+does, or a good part of the names of the conversation that it would replace.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from windowpane.fidelity.facts import blocks_of
-from windowpane.fidelity.probe import evaluate
+from windowpane.fidelity.facts import blocks_of, names_kept
 from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
@@ -23,7 +22,7 @@ SUMMARY_MARKS: Final = (
 """Marks of the summary that known agents start a compacted conversation with."""
 MINIMUM_TURNS: Final = 3
 MINIMUM_SCORE: Final = 0.3
-"""Share of the conversation's facts that a summary states at least."""
+"""Share of the conversation's names that a summary has at least."""
 SEARCHED_MESSAGES: Final = 4
 """Messages, from the first, that a summary is looked for in."""
 SEARCHED_BLOCKS: Final = 100
@@ -57,7 +56,7 @@ def summarizes(call: ApiCall, observer: WindowObserver, generated: Iterable[str]
     summary = "\n\n".join(texts)
     if len(summary) * 2 > sum(block.chars for block in blocks):
         return False
-    score = evaluate(blocks[-SEARCHED_BLOCKS:], blocks_of(summary), digest=str).score
+    score = names_kept(blocks[-SEARCHED_BLOCKS:], blocks_of(summary))
     return score is not None and score >= MINIMUM_SCORE
 
 

@@ -1,0 +1,1 @@
+"""Measurements of what is found in damaged and undamaged summaries."""

@@ -1,0 +1,356 @@
+"""Passages: a text as a sequence of terms, so that wrapping and joining of lines change nothing.
+
+A term is a number, a name (path, identifier, option) or the stem of a significant word; of Chinese and Japanese,
+which write no spaces, each pair of characters. A passage is looked up as the span of another text with most of
+its terms, wherever lines and sentences end there.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, Literal, NamedTuple
+
+from windowpane.core.remembered import Remembered
+from windowpane.core.vocabulary import ContentType
+from windowpane.core.window.blocks import Block
+from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, stem
+
+Kind = Literal["word", "number", "name", "negation", "other"]
+
+PROSE_TYPES: Final[frozenset[ContentType]] = frozenset(
+    {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
+)
+"""Content that a person or the model wrote as prose."""
+MINIMUM_TERMS: Final = 3
+"""A shorter passage, such as a heading, states nothing that could be compared."""
+MAXIMUM_CHARACTERS: Final = 400
+"""A longer sentence is cut here: minified code and pasted data are not sentences."""
+MAXIMUM_POSITIONS: Final = 64
+"""Positions at which one term is looked up; a term in more places is not distinctive."""
+EXACT_WEIGHT: Final = 2
+"""Weight of a name or number; a word has 1."""
+SLACK: Final = 6
+"""Terms that a span may have beyond those of the passage: words that a rewording adds."""
+
+_CJK: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_W: Final = f"[^\\W{_CJK}]"
+TOKEN: Final = re.compile(
+    rf"[{_CJK}]{{1,40}}|(?:[-./~$@+]{{0,3}}){_W}++(?:(?:[-./@~+:'’]{{1,2}}|(?<=\d),(?=\d)){_W}++)*+%?"
+)
+_NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
+_GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
+MAXIMUM_NAME: Final = 200
+"""A longer token is not a name."""
+_CJK_RUN: Final = re.compile(f"[{_CJK}]")
+_CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
+_EMPHASIS: Final = dict.fromkeys(map(ord, "*_`"))
+_ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
+"""Of French, as in `l'option` and `n'utilise`."""
+_NEGATED_END: Final = re.compile(rf"(?:{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|n't)\W*$")
+_DOTTED: Final = re.compile(r"\w\.[A-Za-z]|\d[.:-]\d")
+_ALTERNATIVES: Final = frozenset(
+    {"and/or", "either/or", "he/she", "his/her", "n/a", "w/o", "und/oder", "et/ou", "y/o"}
+)
+"""Words with slashes that are not names."""
+_ITEM: Final = re.compile(r"\s*(?:[-*+>#|•]\s?|\d{1,3}[.)]\s|```|$)")
+_SENTENCE_END: Final = re.compile(
+    r"(?<=[.!?])[\"')\]*`]*\s+(?=[\"'(\[*`¿¡]*[^\W\d_a-z]|[\"'(\[*`]*\d)|(?<=[。！？])"
+)
+WRAPPED_CHARACTERS: Final = 30
+"""A shorter line was not wrapped."""
+_CLAUSE_END: Final = re.compile(
+    r"[.;:!?](?=\s|$)|[。；！？，、：—]|,(?=\s)|\n\s*(?:[-*+>#|•]\s|\d{1,3}[.)]\s|\n)|\s[–—-]\s"
+)
+
+
+MAXIMUM_SPANS: Final = 10
+"""Spans of a text that a passage is compared with."""
+
+
+class Span(NamedTuple):
+    """Positions of terms, from and to, and the share of a passage's terms that are there."""
+
+    start: int
+    end: int
+    share: float
+
+
+class Negated(NamedTuple):
+    """The number of negations, and the terms next to them."""
+
+    number: int
+    terms: frozenset[str]
+
+
+class Term(NamedTuple):
+    """A term with its place in the text."""
+
+    text: str
+    kind: Kind
+    start: int
+    end: int
+
+
+def _read_token(token: str) -> tuple[str, Kind]:
+    """Return the term of a token and its kind."""
+    if len(token) > MAXIMUM_NAME:
+        return token[:MAXIMUM_NAME], "other"
+    number = _NUMBER.fullmatch(token)
+    if number is not None:
+        digits = number[1].rstrip(".,'’")
+        return re.sub(r"\D", "", digits) if _GROUPED.fullmatch(digits) else digits, "number"
+    bare = _ELISION.sub("", token.rstrip("./:-'’")).lstrip("@~+")
+    word = bare.strip("-.'’").casefold()
+    if word in NEGATIONS or word.endswith(("n't", "n’t")):
+        return word, "negation"
+    if _is_name(bare):
+        return bare, "name"
+    return (word, "other") if len(word) < 3 or word in STOPWORDS else (stem(word), "word")
+
+
+def _is_name(token: str) -> bool:
+    """Return whether a token is a path, an identifier, an option or a version, and not a word."""
+    if token.isalpha():
+        return not token.isupper() and not token[1:].islower() and len(token) > 2 and token.isascii()
+    has_digit = any(map(str.isdigit, token))
+    return (
+        token.startswith("--")
+        or "_" in token
+        or "@" in token
+        or ("-" in token and (token.count("-") > 1 or not token.islower()))
+        or ("/" in token and token.lower() not in _ALTERNATIVES)
+        or (has_digit and len(token) > 2)
+        or (len(token) > 3 and _DOTTED.search(token) is not None)
+    )
+
+
+_READ: Final = Remembered(_read_token)
+
+
+def terms_of(text: str) -> Iterator[Term]:
+    """Yield the terms of *text* in order, with its negations; other function words are skipped."""
+    for match in TOKEN.finditer(text):
+        token, start = match.group(), match.start()
+        if not token[0].isascii() and _CJK_RUN.match(token):
+            yield from _pairs(token, start)
+            continue
+        term, kind = _READ[token]
+        if kind != "other" and not (kind == "number" and _is_list_mark(text, start, match.end())):
+            yield Term(term, kind, start, match.end())
+
+
+def _is_list_mark(text: str, start: int, end: int) -> bool:
+    """Return whether a number is that of a list's item."""
+    return text[end : end + 2] in (". ", ") ") and not text[text.rfind("\n", 0, start) + 1 : start].strip(
+        "*_# \t"
+    )
+
+
+def _pairs(run: str, start: int) -> Iterator[Term]:
+    """Yield the pairs of characters of a run without spaces, and its negations."""
+    position = 0
+    for negation in (*_CJK_NEGATION.finditer(run), None):
+        end = len(run) if negation is None else negation.start()
+        for index in range(position, max(position + 1, end - 1) if end > position else position):
+            pair = run[index : min(index + 2, end)]
+            if CJK_FUNCTION.isdisjoint(pair):
+                yield Term(pair, "word", start + index, start + index + len(pair))
+        if negation is not None:
+            yield Term(negation.group(), "negation", start + end, start + negation.end())
+            position = negation.end()
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of *text*, and its lines where they are not sentences; wrapped lines are joined."""
+    for line in unwrapped(text):
+        yield from (part.strip() for part in _SENTENCE_END.split(line) if part and not part.isspace())
+
+
+def unwrapped(text: str) -> Iterator[str]:
+    """Yield the lines of *text* with those joined that a formatter has wrapped."""
+    current: list[str] = []
+    for line in text.split("\n"):
+        if (
+            current
+            and len(current[-1]) >= WRAPPED_CHARACTERS
+            and not _ITEM.match(line)
+            and _is_open(current[-1], line)
+        ):
+            current.append(line.strip())
+            continue
+        if current:
+            yield " ".join(current)
+        current = [line.rstrip()]
+    yield " ".join(current)
+
+
+def _is_open(line: str, following: str) -> bool:
+    """Return whether *line* does not end a sentence, so that *following* continues it."""
+    if line[-1:] in ".!?:;{}。！？" or line.lstrip().startswith(("#", "|")):
+        return False
+    return following.lstrip()[:1].islower() or line[-1:] == "," or line.rsplit(" ", 1)[-1].lower() in STOPWORDS
+
+
+class Passage:
+    """A text by its terms."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.terms: list[Term] = []
+        self.negations: list[int] = []
+        """Offsets of its negations."""
+        for term in terms_of(text):
+            if term.kind == "negation":
+                self.negations.append(term.start)
+            else:
+                self.terms.append(term)
+        self._positions: dict[str, list[int]] = {}
+        for position, term in enumerate(self.terms):
+            self._positions.setdefault(term.text, []).append(position)
+
+    def __contains__(self, term: str) -> bool:
+        return term in self._positions
+
+    @property
+    def distinct(self) -> frozenset[str]:
+        """Its terms without repetitions."""
+        return frozenset(self._positions)
+
+    @property
+    def exact(self) -> list[int]:
+        """Positions of its numbers and names."""
+        return [position for position, term in enumerate(self.terms) if term.kind in ("number", "name")]
+
+    @property
+    def weight(self) -> int:
+        """The sum of the weights of its distinct terms."""
+        return sum(map(self.weight_of, self._positions))
+
+    def weight_of(self, term: str) -> int:
+        """Return the weight of one of its terms."""
+        return 1 if self.terms[self._positions[term][0]].kind == "word" else EXACT_WEIGHT
+
+    def positions(self, term: str) -> Sequence[int]:
+        """Return the first positions of a term."""
+        return self._positions.get(term, ())[:MAXIMUM_POSITIONS]
+
+    def spans(self, wanted: Passage, *, least: float, without: str = "") -> list[Span]:
+        """Return the spans that have at least the share *least* of the terms of *wanted*, the best first.
+
+        The term *without* does not count.
+
+        Spans do not overlap. The work is bounded by the number of terms in *wanted*.
+        """
+        terms = wanted.distinct - {without}
+        whole = sum(map(wanted.weight_of, terms))
+        needed = least * whole
+        width = len(wanted.terms) + max(SLACK, len(wanted.terms) // 2)
+        hits = sorted((position, term) for term in terms for position in self.positions(term))
+        spans: list[Span] = []
+        counts: dict[str, int] = {}
+        share, start = 0, 0
+        for position, term in hits:
+            counts[term] = counts.get(term, 0) + 1
+            share += wanted.weight_of(term) if counts[term] == 1 else 0
+            while hits[start][0] < position - width or counts[hits[start][1]] > 1:
+                dropped = hits[start][1]
+                counts[dropped] -= 1
+                share -= 0 if counts[dropped] else wanted.weight_of(dropped)
+                start += 1
+            if share >= needed:
+                spans.append(Span(hits[start][0], position + 1, share / whole))
+        best: list[Span] = []
+        for span in sorted(spans, key=lambda one: (-one.share, one.end - one.start)):
+            if len(best) < MAXIMUM_SPANS and all(span.end <= own.start or span.start >= own.end for own in best):
+                best.append(span)
+        return best
+
+    def has_share(self, wanted: Passage, least: float) -> bool:
+        """Return whether one span has at least the share *least* of the terms of *wanted*."""
+        return wanted.weight > 0 and bool(self.spans(wanted, least=least))
+
+    def quotes(self, other: Passage) -> bool:
+        """Return whether it has another text word for word, not negated, whatever emphasis and line breaks."""
+        own, text = self._plain, other._plain
+        at = own.find(text)
+        while at >= 0:
+            if not _NEGATED_END.search(own, max(0, at - 12), at):
+                return True
+            at = own.find(text, at + 1)
+        return False
+
+    @cached_property
+    def _plain(self) -> str:
+        return " ".join(self.text.translate(_EMPHASIS).casefold().split())
+
+    def clauses(self) -> Iterator[tuple[int, int]]:
+        """Yield the positions, from and to, of the terms of each clause."""
+        starts = [term.start for term in self.terms]
+        position = 0
+        for offset in (*self._clause_ends, len(self.text)):
+            end = bisect_left(starts, offset)
+            if end > position:
+                yield position, end
+                position = end
+
+    def within(self, span: Span) -> frozenset[str]:
+        """Return the distinct terms of a span."""
+        return frozenset(term.text for term in self.terms[span.start : span.end])
+
+    def negated(self, start: int, end: int) -> Negated:
+        """Return the negations in the clauses of the terms from position *start* to *end*.
+
+        A negation applies to the terms next to it in its clause: languages differ on which side.
+        """
+        starts = [term.start for term in self.terms]
+        first = self._clause_of(starts[start])[0]
+        last = self._clause_of(self.terms[end - 1].end - 1)[1]
+        terms: set[str] = set()
+        offsets = self.negations[bisect_left(self.negations, first) : bisect_left(self.negations, last)]
+        for offset in offsets:
+            opening, closing = self._clause_of(offset)
+            following = bisect_right(starts, offset)
+            for position in (following - 1, following):
+                if 0 <= position < len(starts) and opening <= starts[position] < closing:
+                    terms.add(self.terms[position].text)
+        return Negated(len(offsets), frozenset(terms))
+
+    def _clause_of(self, offset: int) -> tuple[int, int]:
+        """Return the offsets of the text of a clause, given one within it."""
+        following = bisect_right(self._clause_ends, offset)
+        opening = self._clause_ends[following - 1] if following else 0
+        end = self._clause_ends[following] if following < len(self._clause_ends) else len(self.text)
+        return opening, end
+
+    @cached_property
+    def _clause_ends(self) -> list[int]:
+        return [match.start() for match in _CLAUSE_END.finditer(self.text)]
+
+    def excerpt(self, start: int, end: int) -> str:
+        """Return the text of the terms from position *start* to *end* with the sentence around them."""
+        first, last = self.terms[start].start, self.terms[end - 1].end
+        starts = ((self.text.rfind(mark, max(0, first - 160), first), mark) for mark in ("\n", ". ", "。"))
+        before = max((at + len(mark) for at, mark in starts if at >= 0), default=max(0, first - 160))
+        after = min(
+            at
+            for mark in ("\n", ". ", "。", "")
+            if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
+        )
+        return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
+
+
+def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+    """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
+    own, others = (
+        Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)
+    )
+    return len(own & others) / len(own) if own and others else None
+
+
+def states_nothing(text: str) -> bool:
+    """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
+    passage = Passage(text[: 4 * MAXIMUM_CHARACTERS])
+    return not passage.exact and len(passage.distinct) < MINIMUM_TERMS

@@ -1,0 +1,317 @@
+"""Soundness: numbers, names and negations of a replacement that the text it replaces denies.
+
+Requests of the user, rules and decisions are looked up in the replacement. A number or name in the place of
+another is wrong unless the removed text has it in the same context, as after a change of mind. A rule or goal
+with the opposite meaning is wrong unless another passage agrees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice, takewhile
+from typing import Final, Literal, NamedTuple
+
+from windowpane.fidelity.languages import stem
+from windowpane.fidelity.passages import Negated, Passage, Span, Term
+
+Kind = Literal["wrong_number", "wrong_name", "reversed"]
+
+RESTATED: Final = 0.5
+"""Share of a statement's other terms from which a span repeats it."""
+REPEATED: Final = 0.75
+"""Share of a statement's terms from which a span repeats or reverses it."""
+VERBATIM: Final = 0.85
+"""Share from which a span quotes a statement: only the same statement with the other value supports that."""
+CLOSE_CHARACTERS: Final = 16
+"""Characters around another value in which the term next to it is looked for."""
+MAXIMUM_VALUES: Final = 8
+"""Numbers and names of one statement."""
+CONTEXT: Final = 4
+"""Terms on each side of a value by which a value is recognized."""
+MINIMUM_CLAUSE: Final = 3
+LOCATIONS: Final = frozenset(
+    map(stem, ("line", "lines", "zeile", "zeilen", "ligne", "lignes", "línea", "líneas"))
+)
+"""Numbers next to these move with every edit."""
+ALTERED: Final = re.compile(r"-{0,2}[A-Za-z_/][\w./-]{4,120}")
+"""Names whose spelling is checked: of letters, not ranges and versions."""
+MINIMUM_END: Final = 3
+"""Characters at the end of two names that differ by an insertion: a plural is not altered."""
+ALIKE: Final = 0.7
+"""Share of the longer name at its start and end that an altered name has too."""
+EDGE: Final = 2
+"""Terms before and after a span that may be the value which replaces one of the statement."""
+SUPPORT_CHARACTERS: Final = 60
+"""Characters around another value in which its context is looked for."""
+MAXIMUM_OCCURRENCES: Final = 40
+MAXIMUM_STATEMENTS: Final = 200
+
+
+_NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+
+
+MINIMUM_CONTEXT: Final = 2
+"""Words, not names or numbers, of a statement whose values are compared."""
+MAXIMUM_BETWEEN: Final = 24
+"""Characters between a word and the number that it is set to."""
+MINIMUM_REVERSED: Final = 2
+"""Distinct terms of a statement that can be reversed."""
+SHORT: Final = 5
+"""Weight up to which a statement has to be repeated whole."""
+
+
+_SET: Final = re.compile(
+    r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
+)
+_COMPONENT: Final = re.compile(r"[.:/–-]")
+
+
+class Contradiction(NamedTuple):
+    """A statement of the removed text, and the text of the replacement."""
+
+    kind: Kind
+    statement: str
+    claim: str
+    value: str = ""
+    """The value of the statement; empty for a reversal."""
+    replaced_by: str = ""
+
+
+def contradictions(
+    statements: Iterable[str], binding: Iterable[str], replacement: Passage, sources: Sequence[str]
+) -> Iterator[Contradiction]:
+    """Yield what in *replacement* contradicts *statements*; *sources* are all texts that may support it.
+
+    Only *binding* statements can be reversed: rules and goals. What the agent or the user reported may have
+    changed later.
+    """
+    if not replacement.terms:
+        return
+    support = _Support(sources)
+    passages = {text: Passage(text) for text in islice(dict.fromkeys(statements), MAXIMUM_STATEMENTS)}
+    seen: set[tuple[str, str]] = set()
+    for one in (
+        *_altered_names(passages.values(), replacement, support),
+        *(
+            one
+            for own in passages.values()
+            for unit in (own, *_clauses(own), *_settings(own))
+            for one in _wrong_values(unit, replacement, support, own.text)
+        ),
+    ):
+        if (one.value, one.replaced_by) not in seen:
+            seen.add((one.value, one.replaced_by))
+            yield one
+    stated = Passage("\n\n".join(passages))
+    for text in dict.fromkeys(binding):
+        yield from _reversals(Passage(text), replacement, stated)
+
+
+def _clauses(statement: Passage) -> list[Passage]:
+    """Return the clauses of a statement that has several."""
+    clauses = [
+        Passage(statement.text[statement.terms[start].start : statement.terms[end - 1].end])
+        for start, end in statement.clauses()
+        if end - start >= MINIMUM_CLAUSE
+    ]
+    return clauses if len(clauses) > 1 else []
+
+
+def _settings(statement: Passage) -> Iterator[Passage]:
+    """Yield each word with the number that it is set to: `retries at 17`, `timeout = 30`."""
+    for position, term in enumerate(statement.terms):
+        if position and term.kind == "number" and len(statement.terms) > 2 and _is_setting(statement, position):
+            yield Passage(statement.text[statement.terms[position - 1].start : term.end])
+
+
+def _is_setting(passage: Passage, position: int) -> bool:
+    """Return whether the number at *position* is the value of the word before it, not its label (`phase 1`)."""
+    if not 0 < position < len(passage.terms) or passage.terms[position].kind != "number":
+        return False
+    before = passage.terms[position - 1]
+    between = passage.text[before.end : passage.terms[position].start]
+    return before.kind == "word" and len(between) <= MAXIMUM_BETWEEN and _SET.search(between) is not None
+
+
+def _wrong_values(
+    statement: Passage, replacement: Passage, support: _Support, whole: str
+) -> Iterator[Contradiction]:
+    """Yield the values that *replacement* has in place of those of a statement, or of a part of the *whole*."""
+    positions = statement.exact
+    if sum(term.kind == "word" for term in statement.terms) < MINIMUM_CONTEXT and not _is_setting(statement, 1):
+        return
+    for position in positions[:MAXIMUM_VALUES]:
+        value = statement.terms[position]
+        if value.kind == "name" and len(statement.terms) <= CONTEXT:
+            continue
+        least = RESTATED if value.kind == "number" else REPEATED
+        for span in replacement.spans(statement, least=least, without=value.text):
+            other = _other_value(statement, position, replacement, span)
+            if other is not None and not support.has(other):
+                kind: Kind = "wrong_number" if other.value.kind == "number" else "wrong_name"
+                claim = replacement.excerpt(span.start, span.end)
+                yield Contradiction(kind, whole, claim, value.text, other.value.text)
+
+
+class _Beside(NamedTuple):
+    """A term next to a value, before (-1) or after it (1)."""
+
+    step: int
+    term: str
+
+
+class _Other(NamedTuple):
+    """Another value in the place of a statement's."""
+
+    value: Term
+    shared: frozenset[str]
+    """Terms around it that are also around the statement's."""
+    touched: frozenset[_Beside]
+    """Those of them right next to both values."""
+    quoted_characters: int = 0
+    """Length of the statement where the replacement quotes it, else 0."""
+
+
+def _other_value(statement: Passage, position: int, replacement: Passage, span: Span) -> _Other | None:
+    """Return the value that *span* has in the place of one of *statement*; None if it has none, or that one."""
+    term = statement.terms[position]
+    context = _context(statement, position)
+    own = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
+    expected = _touching(statement, position)
+    is_setting = len(statement.terms) == 2
+    needed = 1 if term.kind == "number" else 2
+    best: _Other | None = None
+    for at in own:
+        one = replacement.terms[at]
+        if one.kind != term.kind:
+            continue
+        touched = expected & _touching(replacement, at)
+        if is_setting and not _is_setting(replacement, at):
+            continue
+        if len(touched) < needed or term.text in _COMPONENT.split(one.text):
+            if touched and one.text == term.text:
+                return None
+            continue
+        if one.text == term.text:
+            return None
+        shared = context & _context(replacement, at)
+        if (
+            one.text not in statement
+            and len(shared) >= min(2, len(context))
+            and (best is None or len(shared) > len(best.shared))
+        ):
+            best = _Other(one, shared, touched)
+    if best is None or span.share < VERBATIM:
+        return best
+    whole = {one.text for one in replacement.terms[span.start : span.end]} & statement.distinct
+    return best._replace(shared=frozenset(whole), quoted_characters=len(statement.text))
+
+
+def _touching(passage: Passage, position: int) -> frozenset[_Beside]:
+    """Return the terms right before and after a value; none of a place in a file."""
+    sides = frozenset(
+        _Beside(step, passage.terms[position + step].text)
+        for step in (-1, 1)
+        if 0 <= position + step < len(passage.terms)
+    )
+    return frozenset() if any(side.term in LOCATIONS for side in sides) else sides
+
+
+def _context(passage: Passage, position: int) -> frozenset[str]:
+    own = passage.terms[position].text
+    near = passage.terms[max(0, position - CONTEXT) : position + CONTEXT + 1]
+    return frozenset(term.text for term in near if term.text != own)
+
+
+def _reversals(statement: Passage, replacement: Passage, stated: Passage) -> Iterator[Contradiction]:
+    """Yield the statement if *replacement* repeats it with the opposite meaning, and never with the same."""
+    if len(statement.distinct) < MINIMUM_REVERSED or replacement.quotes(statement):
+        return
+    least = REPEATED if statement.weight > SHORT else 1.0
+    own = statement.negated(0, len(statement.terms))
+    longest = 2 * len(statement.terms) - 1
+    spans = [span for span in replacement.spans(statement, least=least) if span.end - span.start <= longest]
+    if not spans or not all(_is_opposite(own, replacement, span, statement) for span in spans):
+        return
+    if any(_is_opposite(own, stated, span, statement) for span in stated.spans(statement, least=least)):
+        return
+    yield Contradiction("reversed", statement.text, replacement.excerpt(spans[0].start, spans[0].end))
+
+
+def _is_opposite(own: Negated, other: Passage, span: Span, statement: Passage) -> bool:
+    """Return whether a span has another number of negations, and one of them is about a term of the statement."""
+    its = other.negated(span.start, span.end)
+    return own.number != its.number and bool((own.terms ^ its.terms) & statement.distinct & other.within(span))
+
+
+def _altered_names(
+    statements: Iterable[Passage], replacement: Passage, support: _Support
+) -> Iterator[Contradiction]:
+    """Yield the names that no source has, where a statement has almost the same name."""
+    real = {one.text: statement for statement in statements for one in statement.terms if one.kind == "name"}
+    names: dict[str, int] = {}
+    for position, term in enumerate(replacement.terms):
+        if term.kind == "name" and term.text not in real and ALTERED.fullmatch(term.text):
+            names.setdefault(term.text, position)
+    for name, position in names.items():
+        alike = next((other for other in real if _is_altered(name, other)), None)
+        if alike is not None and not support.mentions(name):
+            claim = replacement.excerpt(position, position + 1)
+            yield Contradiction("wrong_name", real[alike].text, claim, alike, name)
+
+
+def _is_altered(name: str, real: str) -> bool:
+    """Return whether two names differ in one place, where neither has what the other has added."""
+    longest = max(len(name), len(real))
+    if abs(len(name) - len(real)) > (1 - ALIKE) * longest:
+        return False
+    start = _shared_start(name, real)
+    end = _shared_start(name[start:][::-1], real[start:][::-1])
+    is_inserted = min(len(name), len(real)) == start + end
+    is_inside = (start >= 2 and end >= MINIMUM_END) if is_inserted else (end > 0 or len(name) == len(real))
+    return is_inside and start + end >= ALIKE * longest
+
+
+def _shared_start(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+class _Support:
+    """The texts that may have a value for another reason, as after a change of mind."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self._sources = sources
+
+    def has(self, other: _Other) -> bool:
+        """Return whether a source has the value next to the same term, or near all the terms that it shares.
+
+        Of a quoted statement both are needed: only the same statement with that value supports it.
+        """
+        text = re.escape(other.value.text)
+        pattern = re.compile(rf"(?<![\w.]){text}(?!\d)" if other.value.kind == "number" else text)
+        words = [word.casefold() for word in other.shared]
+        touching = [side.term.casefold() for side in other.touched]
+        around = other.quoted_characters or SUPPORT_CHARACTERS
+        decide = all if other.quoted_characters else any
+        for source in self._sources:
+            for match in islice(pattern.finditer(source), MAXIMUM_OCCURRENCES):
+                near = source[max(0, match.start() - around) : match.end() + around].casefold()
+                close = source[
+                    max(0, match.start() - CLOSE_CHARACTERS) : match.end() + CLOSE_CHARACTERS
+                ].casefold()
+                if decide((any(word in close for word in touching), all(word in near for word in words))):
+                    return True
+        return False
+
+    def mentions(self, name: str) -> bool:
+        """Return whether a source has a name, in whatever case, or sources have all its parts."""
+        if any(name in source for source in self._sources):
+            return True
+        parts = [part.casefold() for part in _NAME_PART.findall(name)]
+        return all(any(part in source for source in self._lowered) for part in parts)
+
+    @cached_property
+    def _lowered(self) -> list[str]:
+        return [source.casefold() for source in self._sources]

@@ -1,0 +1,51 @@
+"""Damage to the form of a summary."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowpane.fidelity.form import TEMPLATES, form_faults
+
+FRAME = "This session is being continued from a previous conversation that ran out of context.\n"
+WHOLE = FRAME + "\n".join(
+    f"{number}. {title}:\n   - The first point about it.\n   - The second point about it."
+    for number, title in enumerate(TEMPLATES["Claude Code"], 1)
+)
+SNAPSHOT = (
+    "<state_snapshot>\n"
+    + "\n".join(f"<{tag}>\nWhat is known about it.\n</{tag}>" for tag in TEMPLATES["Gemini CLI"])
+    + "\n</state_snapshot>"
+)
+
+
+@pytest.mark.parametrize("text", [WHOLE, SNAPSHOT, "Port the client.\n\n- api.py is done\n- auth.py is open", ""])
+def test_a_whole_summary_has_no_faults(text: str) -> None:
+    assert form_faults(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (WHOLE[: WHOLE.index("8. ")], "section missing: Current Work"),
+        (WHOLE.replace("7. Pending Tasks:", "").replace("it.\n8", "it\n8"), "section missing: Pending Tasks"),
+        (SNAPSHOT.replace("</state_snapshot>", ""), "<state_snapshot> is not closed"),
+        ("1. one is done.\n2. two is done.\n5. five is done.", "numbering jumps from 2 to 5"),
+        ("The fix:\n```py\nx = 1", "a code block is not closed"),
+        ("## Goal\n## Notes\nAll tests pass.", "a heading has no text"),
+        ("All tests pass.\n## Next", "it ends with a heading"),
+        ("All tests pass. The next step is to update the", "it ends within a sentence"),
+        ("See `api.py and the others.\nAll tests pass.", "a line has an open mark"),
+    ],
+)  # fmt: skip
+def test_damage_is_named(text: str, fault: str) -> None:
+    assert fault in form_faults(text)
+
+
+def test_a_list_within_an_item_starts_anew() -> None:
+    assert form_faults("1. one:\n   1. a.\n   2. b.\n2. two:\n   1. c.\n3. three.") == ()
+
+
+def test_faults_contain_nothing_of_the_summary() -> None:
+    secret = "xyzzy"
+
+    assert not [fault for fault in form_faults(f"## {secret}\n## {secret}\n`{secret} the") if secret in fault]
