@@ -17,11 +17,11 @@ from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
-from windowpane.text.formats import UNKNOWN, count, decimal, seconds, utc
+from windowpane.text.formats import UNKNOWN, count, decimal, seconds
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
-from windowpane_dashboard.queries.titles import link_url, session_title, sessions_by_id
+from windowpane_dashboard.queries.titles import link_url, sessions_by_id
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
@@ -29,8 +29,6 @@ SCANNED_FIRINGS: Final = 5_000
 """Latest firings that are read where a delivery state is requested, by which the store cannot filter."""
 MESSAGES: Final = 2_000
 """Messages of one turn that are searched for those of one firing."""
-CHART_SESSIONS: Final = 14
-"""Sessions with a row in the chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,39 +212,6 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
             "what": [row.summary for row in rows],
         }
     )
-
-
-def alert_bars(listed: Firings, now: float) -> pd.DataFrame:
-    """Return one row per firing of the sessions in the chart: start, end and hover text."""
-    visible = list(dict.fromkeys(row.session_id for row in listed.rows))[:CHART_SESSIONS]
-    records = [
-        _bar(index, row, listed.sessions.get(row.session_id), now)
-        for index, row in enumerate(listed.rows)
-        if row.session_id in visible
-    ]
-    columns = [
-        "index", "session", "title", "severity", "first_turn", "last_turn", "start", "end", "open", "text",
-    ]  # fmt: skip
-    return pd.DataFrame(records, columns=columns)
-
-
-def _bar(index: int, row: AlertRow, session: SessionRow | None, now: float) -> tuple[object, ...]:
-    outcome = outcome_of(row, session, now)
-    title = row.session_id if session is None else session_title(session)
-    end = None if row.fired_at is None else row.fired_at + (outcome.seconds or 0.0)
-    text = (
-        f"{severity_label(row.severity)}, {alert_title(row.alert)}: {row.summary}\n"
-        f"fired at turn {row.fired_turn}{_moment(row.fired_at)}, {outcome.text} ({duration_text(outcome)})\n"
-        f"delivery: {delivery_text(row)}"
-    )
-    return (
-        index, row.session_id, title, row.severity, row.fired_turn, row.fired_turn + outcome.turns, row.fired_at,
-        end, outcome.now, text,
-    )  # fmt: skip
-
-
-def _moment(at: float | None) -> str:
-    return "" if at is None else f", {utc(at)}"
 
 
 @dataclass(frozen=True, slots=True)

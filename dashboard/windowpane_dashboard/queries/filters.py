@@ -29,7 +29,6 @@ EventOrder = Literal["newest"]
 AlertState = Literal["firing", "resolved", "unresolved"]
 """An alert fires while it is not resolved and its session is live; unresolved after that."""
 DeliveryState = Literal["delivered", "failed", "none"]
-Along = Literal["time", "turn"]
 TrendLines = Literal["agent", "model", "release"]
 TrendPeriod = Literal["day", "week"]
 Range = Literal["7", "30", "90", "365", "3650"]
@@ -190,14 +189,12 @@ class AlertFilters(Parameters):
     """Only alerts that fired on one of these days."""
     pick: str | None = None
     """The firing that is explained, as `alert:crossing turn:session`."""
-    along: Along | None = None
-    """The axis of the chart; None where it suits the times."""
     project: str | None = None
 
     @property
     def listing(self) -> AlertFilters:
         """Only the filters that narrow the list."""
-        return replace(self, pick=None, along=None)
+        return replace(self, pick=None)
 
 
 @dataclass(frozen=True, slots=True)

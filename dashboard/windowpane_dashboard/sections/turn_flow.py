@@ -1,4 +1,4 @@
-"""Two turns compared: what came, stayed and left between them, as a flow and as a table."""
+"""Two turns compared: what came, stayed and left between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.text.formats import count, tokens
-from windowpane_dashboard.charts.turn_flow import turn_flow_chart
 from windowpane_dashboard.page import address, widget_state, widgets
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.turn_flow import STAYED, flow_sums, is_arrival, turn_flow
@@ -39,11 +38,7 @@ def turn_flow_section(view: SessionView) -> None:
     if flow.empty:
         return
     sums = flow_sums(flow)
-    widgets.chart(
-        turn_flow_chart(sums, widgets.current_palette(), first=start, last=end),
-        key="turn_flow",
-        alt=f"Flow of tokens from turn {start} to turn {end}, as in the tables below",
-    )
+    widgets.table(sums, key="turn_flow_sums", alt=f"Tokens by component and flow from turn {start} to turn {end}")
     changed = flow[flow["flow"] != STAYED].sort_values("tokens", ascending=False, ignore_index=True)
     empty = [name for name in ("preview", "why") if not changed[name].any()]
     widgets.table(
@@ -52,9 +47,6 @@ def turn_flow_section(view: SessionView) -> None:
         alt="Blocks that came or left between the two turns, the largest first",
         height="content" if len(changed) <= 9 else 330,
         column_config={"tokens": st.column_config.NumberColumn(width=76)},
-    )
-    widgets.folded_table(
-        "The flow as a table", lambda: sums, key="turn_flow_sums", alt="Tokens by component and flow"
     )
 
 

@@ -16,7 +16,6 @@ from windowpane.core.vocabulary import SEVERITIES
 from windowpane.report.headline import Subject
 from windowpane.store.interface import SessionFilter
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
@@ -24,9 +23,7 @@ from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
-    CHART_SESSIONS,
     Firings,
-    alert_bars,
     alert_frame,
     alert_title,
     alerts_headline,
@@ -34,13 +31,12 @@ from windowpane_dashboard.queries.alerts import (
     outcome_of,
     selected_firing,
 )
-from windowpane_dashboard.queries.filters import AlertFilters, AlertState, Along, DeliveryState
+from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
-PAGE, TABLE, CHART = "alerts", "alert_table", "alert_chart"
-AXES: dict[Along, str] = {"time": "along time", "turn": "along turns"}
+PAGE, TABLE = "alerts", "alert_table"
 
 
 def main() -> None:
@@ -105,58 +101,14 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
 
 
 def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
-    """Draw the chart, and below it the table next to the explained firing."""
+    """Draw the table next to the explained firing."""
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
-    chart_section(listed, listed.rows.index(chosen), filters.along, now)
     left, right = widgets.wrapping_columns([2.1, 1], narrowest="text")
     with left:
         table_section(listed, now)
     with right, st.container(border=True):
         firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
-
-
-def chart_section(listed: Firings, chosen: int, requested: Along | None, now: float) -> None:
-    """Draw one row per session, with a bar for each firing."""
-    bars = alert_bars(listed, now)
-    natural = natural_axis(bars)
-    left, right = st.columns([4, 2], vertical_alignment="center")
-    left.caption(
-        "One row per session; each bar runs from firing to end, with an arrow while it fires. Select a mark or "
-        "a table row to read its meaning and what to do."
-    )
-    along: Along = natural
-    if not bars["start"].isna().any():
-        chosen_axis = right.segmented_control(
-            "Axis of the chart",
-            list(AXES),
-            format_func=lambda name: AXES[name],
-            label_visibility="collapsed",
-            required=True,
-            **address.bound_widget(PAGE, "along", requested or natural),
-        )
-        along = chosen_axis or natural
-    figure = alert_chart(
-        bars, widgets.current_palette(), along=along, chosen=chosen, zone=times.reader_zone(),
-        reader_zone_label=f"your time: {times.reader_zone_label()}",
-    )  # fmt: skip
-    figure.update_layout(uirevision=along)
-    widgets.chart(
-        figure,
-        key=CHART,
-        alt=f"Alerts of {bars['session'].nunique()} sessions as bars, listed in the table below",
-        on_select=lambda: _select_mark(listed),
-    )
-    with widgets.part():
-        if len(listed.sessions) > CHART_SESSIONS:
-            st.caption(f"The {CHART_SESSIONS} sessions that fired last are in the chart; the table lists all.")
-
-
-def _select_mark(listed: Firings) -> None:
-    points = st.session_state[CHART].selection.points
-    if points and "customdata" in points[0]:
-        data = points[0]["customdata"]
-        _pick(listed, int(data[0] if isinstance(data, list) else data))
 
 
 def _select_row(listed: Firings) -> None:

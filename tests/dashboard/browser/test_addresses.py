@@ -169,12 +169,8 @@ def test_back_undoes_a_search_and_a_page(here: Any) -> None:
 
 
 def test_alerts_open_as_they_were_looked_at(here: Any) -> None:
-    page = here.open("alerts", severity="critical", along="turn", pick="overflow:4:pi-managed-8k")
+    page = here.open("alerts", severity="critical", pick="overflow:4:pi-managed-8k")
     page.get_by_text("Open the session at turn 4").wait_for()
-    expect(page.get_by_role("radio", name="along turns")).to_be_checked()
-    page.get_by_text("along time").click()
-    page.wait_for_url("**along=time**")
-    here.settle()
     page.get_by_text("Open the session at turn 4").click()
     page.wait_for_url("**/session?session=pi-managed-8k&turn=4")
 

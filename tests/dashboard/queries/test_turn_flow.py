@@ -8,11 +8,9 @@ from typing import Any
 
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane_dashboard.charts.turn_flow import turn_flow_chart
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.team import read_team, team_cost
-from windowpane_dashboard.queries.turn_flow import REPLACEMENT, STAYED, flow_sums, turn_flow
-from windowpane_dashboard.style.theme import LIGHT
+from windowpane_dashboard.queries.turn_flow import REPLACEMENT, STAYED, turn_flow
 
 
 def test_the_flow_accounts_for_both_windows(small_store: SqliteStore) -> None:
@@ -26,15 +24,6 @@ def test_the_flow_accounts_for_both_windows(small_store: SqliteStore) -> None:
     assert came == after - before
     assert by_flow["compressed"] == before - after
     assert flow.loc[flow["flow"] == "compressed", "why"].str.startswith("compressed").all()
-
-
-def test_the_chart_has_the_tokens_of_the_flow(small_store: SqliteStore) -> None:
-    sums = flow_sums(turn_flow(small_store, "refactor-api", 14, 15))
-
-    link = turn_flow_chart(sums, LIGHT, first=14, last=15).data[0].link
-
-    assert sorted(link.value) == sorted(sums["tokens"])
-    assert len(link.source) == len(link.target) == len(sums)
 
 
 def test_the_tab_explains_the_last_compaction(

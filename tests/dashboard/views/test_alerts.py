@@ -10,9 +10,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 
 from windowpane.alerts.delivery.message import message_of
@@ -28,9 +26,7 @@ from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane_dashboard.charts.alerts import alert_chart, natural_axis
 from windowpane_dashboard.queries.alerts import (
-    alert_bars,
     alert_frame,
     alerts_headline,
     at_named_turn,
@@ -45,7 +41,6 @@ from windowpane_dashboard.queries.alerts import (
     resolution,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, SessionAddress
-from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
 def with_more(events: list[Event], at: float) -> list[Event]:
@@ -169,61 +164,6 @@ def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, 
 
     assert len(sent) == 3
     assert sum(len(empty_store.events_or_damage(query)) for query in requested) == 3
-
-
-@pytest.mark.parametrize("palette", [LIGHT, DARK])
-@pytest.mark.parametrize("along", ["time", "turn"])
-def test_the_chart_has_every_firing(alert_store: SqliteStore, palette: Any, along: Any) -> None:
-    bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
-
-    figure = alert_chart(bars, palette, along=along, chosen=0)
-
-    marks = [trace for trace in figure.data if trace.customdata is not None]
-    assert sorted(index for trace in marks for index in trace.customdata) == list(range(len(bars)))
-    critical = next(trace for trace in marks if "critical" in trace.name)
-    assert critical.marker.color == palette.severities["critical"]
-    assert any(trace.marker.symbol == "triangle-right" for trace in figure.data)
-    assert sum(size == 15 for trace in marks for size in trace.marker.size) == 1
-
-
-def test_the_time_axis_shows_the_readers_clock(alert_store: SqliteStore) -> None:
-    bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
-    drawn = {
-        zone: alert_chart(bars, LIGHT, along="time", zone=ZoneInfo(zone), reader_zone_label=zone)
-        for zone in ("UTC", "Asia/Kolkata")
-    }
-
-    first = {zone: next(t for t in figure.data if t.customdata is not None) for zone, figure in drawn.items()}
-    assert first["Asia/Kolkata"].x[0] - first["UTC"].x[0] == np.timedelta64(330, "m")
-    assert "Asia/Kolkata" in drawn["Asia/Kolkata"].layout.xaxis.title.text
-    assert " UTC, " in first["Asia/Kolkata"].hovertext[0]
-
-
-def test_a_bar_ends_when_its_firing_does(alert_store: SqliteStore) -> None:
-    now = time.time()
-    listed = read_firings(alert_store, AlertFilters(), live_since(now))
-    rows = {row.alert: row for row in listed.rows}
-    bars = dict(zip([row.alert for row in listed.rows], alert_bars(listed, now).to_dict("records"), strict=True))
-
-    assert bars["utilization"]["end"] == pytest.approx(rows["utilization"].resolved_at, abs=0.01)
-    assert bars["compaction_soon"]["end"] == pytest.approx(now, abs=0.01)
-    later = alert_bars(listed, now + 86_400).to_dict("records")
-    ends = {row.alert: bar["end"] for row, bar in zip(listed.rows, later, strict=True)}
-    session = listed.sessions[rows["compaction_soon"].session_id]
-    assert ends["compaction_soon"] == pytest.approx(
-        max(session.last_at or 0, rows["compaction_soon"].fired_at or 0), abs=0.01
-    )
-    untimed = replace(listed, rows=tuple(replace(row, fired_at=None) for row in listed.rows))
-    assert alert_bars(untimed, now)[["start", "end"]].isna().all(axis=None)
-
-
-def test_recordings_without_times_are_drawn_along_turns(alert_store: SqliteStore) -> None:
-    bars = alert_bars(read_firings(alert_store, AlertFilters(), live_since(time.time())), time.time())
-
-    assert natural_axis(bars) == "time"
-    assert natural_axis(bars.assign(start=None)) == "turn"
-    assert natural_axis(bars.assign(start=bars["start"] - [0, *[9e7] * (len(bars) - 1)])) == "turn"
-    assert natural_axis(bars.iloc[:0]) == "turn"
 
 
 def test_the_page_explains_the_worst_firing(
