@@ -407,7 +407,12 @@ def of_session_page(session: StoredSession) -> Values:
         "turns": timeline.ended_turns,
         "open turn": timeline.open_turn,
         "headline": session_headline(
-            row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts, live=False
+            row,
+            worst_turn=timeline.worst_turn,
+            open_turn=timeline.open_turn,
+            facts=timeline.facts,
+            again=timeline.largest_again,
+            live=False,
         ),
         "tokens sent": turns["input_tokens"].sum() or None,
         "output tokens": turns["output_tokens"].sum(),

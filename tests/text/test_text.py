@@ -19,7 +19,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
-from windowpane.report.headline import FactTotals, fleet_headline, session_headline
+from windowpane.report.headline import FactTotals, fleet_headline, largest_again, session_headline
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.events import content_counts, describe_event
 from windowpane.text.formats import (
@@ -202,12 +202,13 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
         facts=FactTotals(61, 40, 7, 13, 1),
+        again=largest_again([("src/a b", 10), ("/work/src/resume.go", 4_000), ("/work/src/resume.go", 4_497)]),
     )
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions lost 14 of 61 facts, "
         "7 only in files or through a handle; 12 blocks evicted, 18,400 tokens removed; "
-        "3 removed blocks were fetched again."
+        "3 removed blocks were fetched again (resume.go, 8,497 tokens)."
     )
 
 

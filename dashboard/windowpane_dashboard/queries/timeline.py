@@ -24,7 +24,7 @@ from windowpane.core.tracking.peak import corrects, limits_of
 from windowpane.core.vocabulary import COMPONENTS
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
-from windowpane.report.headline import FactTotals
+from windowpane.report.headline import FactTotals, largest_again
 from windowpane.store.interface import EventFilter, EventReader
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
@@ -61,7 +61,7 @@ class Timeline:
     forecasts: ForecastRecord
     """Forecasts at the distance of the last one."""
     regrets: pd.DataFrame
-    """`turn`, `turn_left`, `cause`, `tokens`, `block`: each re-fetch with the removal that caused it."""
+    """`turn`, `turn_left`, `cause`, `tokens`, `block`, `target`: re-fetches and the removals that caused them."""
     latest: PressureMeasured | None = None
     """The last measurement, of what the next call would send, as in lists; `turns` has what each call sent."""
     worst_turn: int | None = None
@@ -73,6 +73,11 @@ class Timeline:
         """Return how often something that was removed up to *turn* was needed again, also after that turn."""
         is_last = turn >= self.turns["turn"].max()
         return len(self.regrets) if is_last else int((self.regrets["turn_left"] <= turn).sum())
+
+    @property
+    def largest_again(self) -> str:
+        """The file or command that was fetched again with most tokens; empty where none is named."""
+        return largest_again(zip(self.regrets["target"], self.regrets["tokens"], strict=True))
 
     @property
     def ended_turns(self) -> int:
@@ -115,11 +120,11 @@ def latest_pressure(reader: EventReader, session_id: str) -> PressureMeasured | 
 def regrets_frame(events: Sequence[StoredEvent]) -> pd.DataFrame:
     """Return one row per re-fetch, with the removal that caused it."""
     rows = [
-        (stored.event.context.turn, data.turn_left, data.cause, data.tokens, data.block_id)
+        (stored.event.context.turn, data.turn_left, data.cause, data.tokens, data.block_id, data.target)
         for stored in events
         if isinstance(data := stored.event.data, ContentRegretted)
     ]
-    return pd.DataFrame(rows, columns=["turn", "turn_left", "cause", "tokens", "block"])
+    return pd.DataFrame(rows, columns=["turn", "turn_left", "cause", "tokens", "block", "target"])
 
 
 _TURN_VALUES: Final = (

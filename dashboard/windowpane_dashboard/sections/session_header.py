@@ -83,14 +83,24 @@ def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
         ("Window", share, f"Used tokens / limit of the next call: {used} tokens of {tokens(row.limit_tokens)}."),
         _forecast(row, timeline),
         ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
-        ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
+        _lost(row, timeline),
     ]
+
+
+def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
+    facts, text = timeline.facts, UNKNOWN
+    if facts is not None:
+        text = f"{facts.damaged:,}"
+    elif not row.compressions and not row.evicted_tokens:
+        text = "0"
+    return "Lost", text, "Facts that compactions lost or changed, of those that were looked up; – if unknown."
 
 
 def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [
+        ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
         ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
         ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),

@@ -88,7 +88,7 @@ def main() -> None:
             record_links(snapshot.store, row)
         phrases = session_phrases(
             row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
-            live=is_live(row, time.time()),
+            again=timeline.largest_again, live=is_live(row, time.time()),
         )  # fmt: skip
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
         with widgets.part():

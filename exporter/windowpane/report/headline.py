@@ -5,15 +5,20 @@ Shared by the dashboard, the report and the terminal. A page makes links of the 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.vocabulary import Zone
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.formats import count, percent, tokens
 from windowpane.text.zones import zone_label
+
+MAXIMUM_NAME: Final = 60
+"""Characters of a file or command in a headline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,13 @@ def session_headline(
     worst_turn: int | None = None,
     open_turn: int | None = None,
     facts: FactTotals | None = None,
+    again: str = "",
     live: bool = True,
 ) -> str:
     """Return `session_phrases` as one sentence."""
-    return sentence(session_phrases(row, worst_turn=worst_turn, open_turn=open_turn, facts=facts, live=live))
+    return sentence(
+        session_phrases(row, worst_turn=worst_turn, open_turn=open_turn, facts=facts, again=again, live=live)
+    )
 
 
 def session_phrases(
@@ -80,11 +88,13 @@ def session_phrases(
     worst_turn: int | None = None,
     open_turn: int | None = None,
     facts: FactTotals | None = None,
+    again: str = "",
     live: bool = True,
 ) -> tuple[Phrase, ...]:
     """Return one sentence about a session; *worst_turn* is the first turn in its worst zone.
 
-    No count of turns contains the *open_turn*. An alert fires only while its session is *live*.
+    No count of turns contains the *open_turn*. *again* is the `largest_again`. An alert fires only while its
+    session is *live*.
     """
     parts = [_fullness(row, worst_turn)]
     if row.turns and open_turn is not None:
@@ -96,14 +106,31 @@ def session_phrases(
     if row.evicted_blocks or row.evicted_tokens:
         parts.append(Phrase(_evictions(row), "evictions"))
     if row.regrets:
-        again = "was" if row.regrets == 1 else "were"
-        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {again} fetched again", "regrets"))
+        verb = "was" if row.regrets == 1 else "were"
+        largest = f" ({again})" if again else ""
+        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} fetched again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"
         parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
     if row.incomplete:
         parts.append(Phrase("the recording is incomplete"))
     return joined(parts, "; ", end=".")
+
+
+def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
+    """Return the file or command that was fetched again with most tokens: `resume.go, 8,497 tokens`.
+
+    *regrets* are files or commands with their tokens; empty where none is named.
+    """
+    sums: Counter[str] = Counter()
+    for target, size in regrets:
+        if target:
+            sums[target] += size
+    if not sums:
+        return ""
+    target, size = max(sums.items(), key=lambda item: item[1])
+    name = target if " " in target else re.split(r"[/\\]", target.rstrip("/\\"))[-1]
+    return f"{name[:MAXIMUM_NAME]}, {tokens(size)} tokens"
 
 
 def turn_headline(

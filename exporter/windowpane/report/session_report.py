@@ -24,7 +24,7 @@ from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
-from windowpane.report.headline import FactTotals, session_headline
+from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.rule_survival import ReportedRules, reported_rules
 from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
@@ -146,6 +146,8 @@ class ReportedRegret:
     tokens: int
     what: str
     """The content by its file or command."""
+    target: str | None = None
+    """The file or command alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,7 @@ class SessionReport:
         """The state of the window in one sentence."""
         return session_headline(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
-            live=self.live,
+            again=largest_again((one.target, one.tokens) for one in self.regrets), live=self.live,
         )  # fmt: skip
 
     @property
@@ -434,7 +436,7 @@ def _compression(
 
 def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
     return ReportedRegret(
-        stored.event.context.turn, data.turn_left, data.cause, data.tokens, regretted_name(data)
+        stored.event.context.turn, data.turn_left, data.cause, data.tokens, regretted_name(data), data.target
     )
 
 

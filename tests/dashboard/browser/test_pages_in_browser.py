@@ -40,7 +40,7 @@ def test_every_page_opens_on_real_recordings(
     for row in sampled(sessions, 2):
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
-        for part in ("Needed again", "In the window", "Removed by now", "Log"):
+        for part in ("More metrics", "In the window", "Removed by now", "Log"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page = here.open("audit")
