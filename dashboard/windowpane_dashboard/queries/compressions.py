@@ -139,7 +139,6 @@ def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFram
             "outcome": [fact.outcome for fact in facts],
             "kind": [kind_label(fact.kind) for fact in facts],
             "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
-            "digest": [fact.digest[:12] for fact in facts],
         }
     )
 

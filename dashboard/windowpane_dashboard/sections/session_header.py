@@ -90,7 +90,7 @@ def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
 def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     facts, text = timeline.facts, UNKNOWN
     if facts is not None:
-        text = f"{facts.damaged:,}"
+        text = f"{facts.damaged:,} of {facts.total:,}"
     elif not row.compressions and not row.evicted_tokens:
         text = "0"
     return "Lost", text, "Facts that compactions lost or changed, of those that were looked up; – if unknown."
