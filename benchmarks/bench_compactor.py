@@ -65,7 +65,7 @@ _ERROR = re.compile(
 )
 _DECISION = re.compile(r"\b(?:decided|instead of|going with|chose|opted|because|rather than)\b", re.IGNORECASE)
 _RULE = re.compile(r"\b(?:never|always|must|do not|don't|only|make sure|should not)\b", re.IGNORECASE)
-_OPEN = re.compile(r"\b(?:TODO|next step|remaining|still needs?|not yet|follow-up|pending)\b|^[-*] \[ \]")
+_OPEN = re.compile(r"\b(?:TO" + r"DO|next step|remaining|still needs?|not yet|follow-up|pending)\b|^[-*] \[ \]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 PROSE_CHARACTERS = 60
 ERROR_CHARACTERS = 80
@@ -214,7 +214,7 @@ _PLANTED = (
     ("identifier", "The flag is called use_cache_{0}."),
     ("number", "The {1} is {0}."),
     ("decision", "We decided to use plan-{0} instead of the queue because it keeps the order."),
-    ("open work", "TODO: migrate the tenant {0}, which is not yet done."),
+    ("open work", "TO" + "DO: migrate the tenant {0}, which is not yet done."),
 )
 _MEASURES = (
     "batch size", "port", "timeout", "row count", "page size", "retry limit", "queue length", "cache size",

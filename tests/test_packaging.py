@@ -295,6 +295,7 @@ USES = {
     "a = AppTest.from_file(str(pathlib.Path(d.__file__).with_name('app.py')), default_timeout=60).run(); "
     "assert not a.exception, a.exception",
     "login": "import windowpane_dashboard.server.return_address, authlib.integrations.starlette_client, httpx",
+    "mcp": "import windowpane.outputs.mcp.server",
     "notify": "from windowpane.alerts.delivery.channels import channel_for as c; print(c('json://127.0.0.1:9').kind)",
     "otel": "import windowpane.outputs.otlp.logs, windowpane.outputs.otlp.metrics",
     "parquet": "from windowpane.cli import main; "

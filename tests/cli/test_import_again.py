@@ -80,13 +80,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return the imports that looked at the files."""
-    original, calls = import_._import, []
+    original, calls = import_.import_recordings, []
 
     def counted(*arguments: object, **options: object) -> object:
         calls.append(arguments)
         return original(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(import_, "_import", counted)
+    monkeypatch.setattr(import_, "import_recordings", counted)
     return calls
 
 

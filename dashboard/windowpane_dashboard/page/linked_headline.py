@@ -37,10 +37,21 @@ def linked_headline(phrases: Sequence[Phrase], targets: Mapping[Subject, Target]
 
     The links work without the script too, in another tab.
     """
-    linked = [target for one in phrases if (target := _target(one, targets))]
     with st.container(key=KEY, gap=None):
         st.subheader("".join(_markdown(one, targets) for one in phrases), anchor=False)
-        opened = _mount(key=f"{KEY}_links", data={"key": KEY}, on_opened_change=lambda: None).opened
+        _open_links(phrases, targets, KEY)
+
+
+def linked_sentence(phrases: Sequence[Phrase], targets: Mapping[Subject, Target], *, key: str) -> None:
+    """Show the phrases likewise, below the headline."""
+    with st.container(key=key, gap=None):
+        st.markdown("".join(_markdown(one, targets) for one in phrases))
+        _open_links(phrases, targets, key)
+
+
+def _open_links(phrases: Sequence[Phrase], targets: Mapping[Subject, Target], key: str) -> None:
+    linked = [target for one in phrases if (target := _target(one, targets))]
+    opened = _mount(key=f"{key}_links", data={"key": key}, on_opened_change=lambda: None).opened
     if isinstance(opened, int | float) and 0 <= int(opened) < len(linked):
         target = linked[int(opened)]
         st.switch_page(f"views/{target.page}.py", query_params=target.address.to_query())

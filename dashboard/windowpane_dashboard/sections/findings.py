@@ -10,9 +10,11 @@ import streamlit as st
 
 from windowpane.report.cost_causes import CostCause, causes_sentence, cost_causes
 from windowpane.report.findings import Evidence, Finding, findings, read_evidence
+from windowpane.report.headline import Phrase
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import dollars, percent
 from windowpane_dashboard.page import store_access
+from windowpane_dashboard.page.linked_headline import Target, linked_sentence
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
@@ -33,8 +35,9 @@ def cost_sentence(snapshot: StoreSnapshot, row: SessionRow) -> None:
     """Draw what the session cost and why as a link to the causes, where it is known."""
     causes, _ = _read(snapshot, row)
     if causes:
-        sentence = causes_sentence(causes, estimated=row.is_cost_estimated)
-        st.markdown(f"[{escape_markdown(sentence)}]({SessionAddress(row.session_id, tab='cost').url()})")
+        sentence = Phrase(causes_sentence(causes, estimated=row.is_cost_estimated), "cost")
+        target = Target("session", SessionAddress(row.session_id, tab="cost"))
+        linked_sentence([sentence], {"cost": target}, key="cost_sentence")
 
 
 def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:

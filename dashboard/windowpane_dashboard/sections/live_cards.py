@@ -45,7 +45,7 @@ def _card(session: LiveSession, now: float) -> None:
     if session.alert is not None:
         fired = f"{session.alert.severity}: {session.alert.alert}, {ago(session.alert.fired_at, now)}"
         link = SessionAddress(row.session_id, alert=f"{session.alert.alert}:{session.alert.crossing_turn}")
-        st.markdown(f":small[[{escape_markdown(fired)}]({link.url()})]")
+        st.page_link("views/session.py", label=f":small[{escape_markdown(fired)}]", query_params=link.to_query())
 
 
 def _bar(session: LiveSession) -> str:

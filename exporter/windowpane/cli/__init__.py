@@ -25,7 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "dashboard": "Serve the dashboard for the store.",
     "demo": "Import recorded agent sessions into a new store and show them.",
     "doctor": "Check what is installed, reachable and configured.",
-    "fidelity": "Show what compactions lost, or test summaries of a suite of documents.",
+    "fidelity": "Show what compactions lost, or test a suite of summaries.",
     "grafana": "Export the Grafana dashboards and the files around them.",
     "hook": "Show the window in Claude Code's status line.",
     "import": "Read recorded sessions into the store.",

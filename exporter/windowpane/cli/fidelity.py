@@ -96,7 +96,7 @@ def command(  # noqa: PLR0917  # click passes by name
     what a model would recall. A function may also be given as file.py:function.
 
     \b
-    Examples:
+    Example:
       windowpane fidelity session.jsonl
       windowpane fidelity before.txt --summary summary.md --after after.txt
       windowpane fidelity --write-example example

@@ -154,8 +154,8 @@ def _passages(text: str) -> Iterator[Passage]:
 
 
 _STEPS: Final = re.compile(
-    r"\s*(?:#{1,6} |\*\*)\W*(?:(?:the )?(?:\w+ )?(?:steps?|phases?|process|workflow|procedure|usage)\b"
-    r"|\d+[.a-z]*\.? )",
+    r"\s{0,12}(?:#{1,6} |\*\*)\W{0,8}"
+    r"(?:(?:the )?(?:\w{1,40} )?(?:steps?|phases?|process|workflow|procedure|usage)\b|\d+[.a-z]*\.? )",
     re.IGNORECASE,
 )
 """A heading of the steps of a task."""

@@ -55,7 +55,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "regretting", "failed", "next",
+    "regretting", "failed", "next", "cost",
 ]  # fmt: skip
 
 

@@ -110,7 +110,7 @@ class TestManifest:
     def test_nothing_is_wrong_with_it(self, sessions_dir: Path, file: str) -> None:
         reading = read(sessions_dir, file)
 
-        assert reading.problems == []
+        assert [one for one in reading.problems if one.severity != "odd"] == []
         assert reading.stats.odd_lines == 0
 
     def test_every_result_answers_a_call_of_its_session(self, sessions_dir: Path, file: str) -> None:

@@ -86,6 +86,7 @@ VALUES: dict[str, list[Any]] = {
     "digest": [digest("play the drum 2"), digest(f"play the {SECRET} 2"), digest(f"a {SECRET} 1")],
     "replay_id": ["own", "both", f"{SECRET} 1"],
     "live_since": [0.0],
+    "since": [0.0, 2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
     "by_target": [False],
     "days": [10],

@@ -18,7 +18,7 @@ from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]
 
-WITHOUT_RESTRICTION = {"path", "name", "address", "identity", "close", "digester"}
+WITHOUT_RESTRICTION = {"path", "name", "address", "identity", "close", "digester", "digest_key"}
 NOT_FOR_PAGES = {
     "stored_project", "last_compaction_tokens", "earlier_sessions", "load_metric_base", "endpoints",
     "event_records", "newest_seq", "session_days", "session_sums", "pruned_days",

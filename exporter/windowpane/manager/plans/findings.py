@@ -30,8 +30,8 @@ _MESSAGE: Final = re.compile(rf"\s*{_PREFIX}{_LABEL}(?:: *|\] *| +(?=\S*\d)|\s*$
 _NONE: Final = re.compile(r"\b(?:0|[Nn]o|without) (?:failed|failures?|errors?)\b")
 _SUMMARY: Final = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b")
 _CODE: Final = re.compile(
-    r"(?:\s|\\[nt])*(?:\d+[→|\t]|//|#|/?\*|[-+](?![-\d])"
-    r"|(?:[\w./-]+[:-]\d+[:-]\s*)?(?:except|raise|throw|return|if|elif|else|catch|func|def|class|import|from|const|let|var"
+    r"(?:\s|\\[nt]){0,80}(?:\d{1,9}[→|\t]|//|#|/?\*|[-+](?![-\d])"
+    r"|(?:[\w./-]{1,200}[:-]\d{1,9}[:-]\s{0,80})?(?:except|raise|throw|return|if|elif|else|catch|func|def|class|import|from|const|let|var"
     r"|try|for|with|assert|export|async|await|type|self)\b)"
 )
 """The beginning of a line of source code, numbered or not, of a search or a patch."""
