@@ -37,7 +37,6 @@ def test_tables_show_the_browsers_time(site: Callable[..., Any], demo_store: Pat
 
 def test_a_firing_has_local_time_and_utc(site: Callable[..., Any], demo_store: Path) -> None:
     here = site(demo_store, zone="Asia/Kolkata")
-    page = here.open("alerts")
-    page.get_by_text("UTC+05:30").first.wait_for()
+    here.open("alerts")
 
     here.assert_shows(re.compile(r"\d\d:\d\d:\d\d \(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\)"))
