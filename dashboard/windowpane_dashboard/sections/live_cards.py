@@ -10,6 +10,7 @@ import streamlit as st
 from windowpane.text.formats import UNKNOWN, ago, dollars, percent
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.queries.alerts import alert_title
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.fleet import LiveSession
 from windowpane_dashboard.queries.titles import project, session_title
@@ -43,7 +44,7 @@ def _card(session: LiveSession, now: float) -> None:
     cost = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
     st.caption(escape_markdown(f"{full} · {cost}"))
     if session.alert is not None:
-        fired = f"{session.alert.severity}: {session.alert.alert}, {ago(session.alert.fired_at, now)}"
+        fired = f"{alert_title(session.alert.alert)}, {ago(session.alert.fired_at, now)}"
         link = SessionAddress(row.session_id, alert=f"{session.alert.alert}:{session.alert.crossing_turn}")
         st.page_link("views/session.py", label=f":small[{escape_markdown(fired)}]", query_params=link.to_query())
 
