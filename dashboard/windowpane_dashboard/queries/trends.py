@@ -99,14 +99,19 @@ class _Counted:
 
 def trends(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay] = ()) -> Trends:
     """Return the trends of the rows that match the address; a session counts once per period and line."""
-    counted = _Counted(
-        _frame(rows, position, SUMMED),
-        _frame(repeated, position, ("session", "peak")).astype({"peak": "float64"}),
-    )
+    counted = _counted(rows, position, repeated)
     largest = counted.sums.groupby("line")["calls"].sum().nlargest(MAXIMUM_LINES).index
     for frame in (counted.sums, counted.repeated):
         frame["line"] = frame["line"].where(frame["line"].isin(largest), OTHERS)
     return Trends(_measured(counted, ["period", "line"]), tuple(_marks(counted)))
+
+
+def _counted(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay]) -> _Counted:
+    """Return the sums of the rows that match the address."""
+    return _Counted(
+        _frame(rows, position, SUMMED),
+        _frame(repeated, position, ("session", "peak")).astype({"peak": "float64"}),
+    )
 
 
 def _frame(
@@ -198,10 +203,7 @@ def compared_lines(
 
     A line is as new as the first day on which it occurs.
     """
-    counted = _Counted(
-        _frame(rows, position, SUMMED),
-        _frame(repeated, position, ("session", "peak")).astype({"peak": "float64"}),
-    )
+    counted = _counted(rows, position, repeated)
     if counted.sums.empty:
         return {}
     sums = _measured(counted, ["line"]).set_index("line")

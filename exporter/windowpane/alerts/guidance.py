@@ -48,8 +48,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "compression_ratio": Guidance(
         "The last compressions together made the content they replaced less than half as small as it was.",
-        "A compression costs a model call and loses detail. When it saves little, the window is soon full"
-        " again "
+        "A compression costs a model call and loses detail. When it saves little, the window is soon full again "
         "and the next compression loses more. At 1 or below it made things larger.",
         "'Compression ratio' and, on the session page, the before and after of each compression.",
         (
@@ -71,8 +70,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "fidelity": Guidance(
         "After a compression the model can see less than half as much of the information that was there before "
-        "as is usual in this session, by the median of its earlier compressions; with fewer than three of"
-        " these, "
+        "as is usual in this session, by the median of its earlier compressions; with fewer than three of these, "
         "less than 0.10.",
         "The agent continues as if nothing had happened, and repeats work or breaks a constraint it was given.",
         "The session page lists the facts: kept, recoverable, lost, contradicted.",
@@ -84,11 +82,10 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "rule_lost": Guidance(
-        "A standing instruction of the user or of a memory file was visible before a compaction, and in the"
-        " first "
-        "call after it neither the summary nor anything that the agent's program put back states it; or the "
-        "summary states its opposite, or another number or name. The alert names the worst of them where texts "
-        "are stored.",
+        "A standing instruction of the user or of a memory file was visible before a compaction, and in the "
+        "first call after it neither the summary nor anything that the agent's program put back states it; or "
+        "the summary states its opposite, or another number or name. The alert names the worst of them where "
+        "texts are stored.",
         "The agent continues without it: it pushes or deletes what it was asked to leave alone.",
         "`windowpane report` lists what became of each rule, the worst first.",
         (
@@ -137,8 +134,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "cannot_compress": Guidance(
         "Everything that may be removed was removed, and the window is still over its threshold.",
         "The agent cannot continue in this window.",
-        "The session page, 'The window at this turn': all blocks are pinned, referenced or in the last"
-        " exchange.",
+        "The session page, 'The window at this turn': all blocks are pinned, referenced or in the last exchange.",
         (
             "Unpin or shorten pinned blocks; a pinned file belongs in a tool, not in the window.",
             "Save a checkpoint and roll to a new window.",
@@ -187,8 +183,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "repeated_calls": Guidance(
-        "The agent made the same tool call, with the same arguments, at least three times within ten turns,"
-        " and "
+        "The agent made the same tool call, with the same arguments, at least three times within ten turns, and "
         "got the same result each time. No other call returned anything new in between, so a check that is run "
         "again after each edit does not count.",
         "Every repetition costs a call and fills the window. The agent may wait for something, or not use the "
@@ -274,8 +269,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "store_unavailable": Guidance(
         "The store could not be opened or written at the last attempt; it is tried again at least every 30 s.",
         "Events wait in memory. When the process ends first, they are written to a file next to the store, and "
-        "the next process that starts with it takes them in. Beyond 100,000 waiting events the newest are"
-        " lost.",
+        "the next process that starts with it takes them in. Beyond 100,000 waiting events the newest are lost.",
         "'Queued events' on the exporter page grows; `store_problem` in `/healthz` has the reason.",
         (
             "The disk is full: free space, or `windowpane prune`.",

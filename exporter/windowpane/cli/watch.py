@@ -79,8 +79,8 @@ def command(
     """Follow transcripts in PATHS (files or folders) as they are written; Ctrl-C stops.
 
     Without PATHS the default folders of Claude Code, Codex and the other supported tools, also those that appear
-    later. Sessions are written to
-    the store, alerts are sent to your channels, and metrics are served at /metrics.
+    later. Sessions are written to the store, alerts are sent to your channels, and metrics are served at
+    /metrics.
 
     \b
     Example:

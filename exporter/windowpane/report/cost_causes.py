@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.events import CacheBroken, Usage
@@ -142,9 +142,5 @@ def _reply_share(row: TurnRow, price_of: PriceOf) -> float | None:
     whole = price_of(row.model, usage, row.at)
     if not whole:
         return None
-    input_price = price_of(
-        row.model,
-        Usage(usage.input_tokens, 0, usage.cache_read_tokens, usage.cache_write_tokens),
-        row.at,
-    )
+    input_price = price_of(row.model, replace(usage, output_tokens=0), row.at)
     return None if input_price is None else max(0.0, 1.0 - input_price / whole)
