@@ -199,12 +199,11 @@ def test_what_a_compaction_lost(person: Person) -> None:
     person.opens_tab("Losses")
     person.picks("Compression", "16 of")
     person.page.wait_for_url("**compression=16*")
-    person.site.settle()
+    person.site.waits(
+        lambda: person.rows("Facts of this compression")[0][0] == "lost", "a lost fact is the first"
+    )
 
-    facts = person.rows("Facts of this compression")
-
-    assert facts[0][0] == "lost"
-    assert len(facts[0][2]) > 1
+    assert len(person.rows("Facts of this compression")[0][2]) > 1
 
 
 def test_the_eviction_that_made_the_agent_read_a_file_twice(maker: Person) -> None:

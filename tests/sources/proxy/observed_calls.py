@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -19,8 +20,8 @@ def post(url: str, body: Any, **headers: str) -> bytes:
     return httpx2.post(url, content=data, headers=headers, timeout=20).content
 
 
-def recorded(outputs: Runtime) -> list[list[Any]]:
-    """Return the payloads of each session, by their start, once every call has ended."""
+def recorded(outputs: Runtime, is_whole: Callable[[list[list[Any]]], bool] = bool) -> list[list[Any]]:
+    """Return the payloads of each session, by their start, once every call has ended and *is_whole* is true."""
     assert outputs.store is not None
     for _ in range(200):
         assert outputs.flush()
@@ -30,7 +31,11 @@ def recorded(outputs: Runtime) -> list[list[Any]]:
             for row in sessions
         ]
         ends = [data for one in payloads for data in one if isinstance(data, TurnEnded | OverflowDetected)]
-        if ends and len(ends) >= sum(isinstance(data, TurnStarted) for one in payloads for data in one):
+        if (
+            ends
+            and is_whole(payloads)
+            and len(ends) >= sum(isinstance(data, TurnStarted) for one in payloads for data in one)
+        ):
             return payloads
         time.sleep(0.05)
     raise AssertionError("no call has ended")

@@ -149,7 +149,7 @@ def test_a_body_that_cannot_be_read_passes(
 
     assert post(url, body) == b'{"object": "unheard of"}'
     post(url, {"model": "gpt-4o", "messages": QUESTION})
-    assert content(recorded(outputs)[-1])
+    assert any(map(content, recorded(outputs, lambda sessions: any(map(content, sessions)))))
 
 
 def test_keys_are_not_stored(proxy_to: Callable[..., ProxyServer], outputs: Runtime, tmp_path: Path) -> None:

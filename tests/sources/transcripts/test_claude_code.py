@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -291,7 +292,8 @@ def test_result_of_a_sub_agent_names_its_session(tmp_path: Path, transcript: Mak
 
 
 def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript: MakeTranscript) -> None:
-    transcript().user("go").reply("m1", text("a")).read(tmp_path)
+    now = datetime.now(UTC).isoformat()
+    transcript().user("go").reply("m1", text("a"), timestamp=now).read(tmp_path)
     path = tmp_path / "transcript.jsonl"
     problems: list[Problem] = []
     fresh = list(ClaudeCodeReader().read(path, stats=FileStats(), problems=problems))
@@ -301,6 +303,15 @@ def test_rows_held_back_for_a_file_s_age_are_reported(tmp_path: Path, transcript
     assert not any(isinstance(record, ModelCalled) for record in fresh)
     assert any(isinstance(record, ModelCalled) for record in idle)
     assert [(problem.severity, "held back" in problem.problem) for problem in problems] == [("odd", True)]
+
+
+def test_a_new_copy_of_a_finished_session_is_finished(tmp_path: Path, transcript: MakeTranscript) -> None:
+    transcript().user("go").reply("m1", text("a")).read(tmp_path)
+    problems: list[Problem] = []
+    copied = list(ClaudeCodeReader().read(tmp_path / "transcript.jsonl", stats=FileStats(), problems=problems))
+
+    assert any(isinstance(record, ModelCalled) for record in copied)
+    assert not problems
 
 
 def test_the_release_of_claude_code_opens_the_session_again_when_it_changes(tmp_path: Path) -> None:

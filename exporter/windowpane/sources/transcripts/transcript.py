@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.sources.transcripts.inherited import InheritedHistory
-from windowpane.sources.transcripts.json_lines import JsonRow, read_rows
+from windowpane.sources.transcripts.json_lines import JsonRow, instant, read_rows
 from windowpane.sources.transcripts.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.transcripts.records import Broken, Record
 
@@ -30,7 +30,7 @@ class TranscriptReader(ABC):
     """A reader of JSON Lines: one pass over a file, at once or as it is written."""
 
     def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether files are finished; None: those without a write for two minutes are."""
+        """*complete* is whether files are finished; None: those that are idle (`is_idle`)."""
         self._complete = complete
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
@@ -58,8 +58,9 @@ class Transcript(ABC):
         self.path = path
         self.log = log
         self.stats = log.stats
-        self.complete = is_idle(path) if complete is None else complete
-        self._by_age = complete is None
+        self._complete = complete
+        self._dated: dict[str, Any] = {}
+        """The last row that states its time."""
         self.out: list[Record] = []
         self.line = 0
         self._model = ""
@@ -82,6 +83,13 @@ class Transcript(ABC):
 
     def end_repeated(self) -> None:  # noqa: B027  # most formats have nothing that is open between two rows
         """Add the records that are due at the end of the rows that a fork repeats."""
+
+    @property
+    def complete(self) -> bool:
+        """Return whether the file is finished, by its age and that of the last row that was read."""
+        if self._complete is None:
+            return is_idle(self.path, updated_at=instant(self._dated.get("timestamp")))
+        return self._complete
 
     @property
     def settled(self) -> bool:
@@ -139,6 +147,8 @@ class Transcript(ABC):
         if row.value is None:
             self._lose(row)
         else:
+            if "timestamp" in row.value:
+                self._dated = row.value
             self._take(row.value)
         if self._broken and self.opened:
             self._add_broken()
@@ -192,7 +202,7 @@ class Transcript(ABC):
 
     def report_deferred(self, what: str) -> None:
         """Report *what* is deferred, where only the file's age decided it."""
-        if self._by_age:
+        if self._complete is None:
             self.log.odd(None, "", f"{what} held back: the file was just written to and may go on")
 
     def _release(self) -> bool:

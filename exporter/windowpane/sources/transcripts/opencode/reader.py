@@ -268,8 +268,10 @@ class OpencodeStorageReader:
         if not names:
             log.fail("expected files of messages, named msg_….json")
         info = _info_in(storage, path.name, log)
-        newest = path / names[-1]
-        complete = is_idle(newest) if self._complete is None else self._complete
+        complete = self._complete
+        if complete is None:
+            updated_at = milliseconds(info.item("time").value.get("updated"))
+            complete = is_idle(path / names[-1], updated_at=updated_at)
         session = OpencodeSession(stats, complete=complete)
         yield from _records(session, info, _messages_in(storage, [path / name for name in names], log), log, "")
 

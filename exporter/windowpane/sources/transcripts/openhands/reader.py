@@ -7,14 +7,13 @@ a list or as JSON Lines, and its evaluations write one row per task with all eve
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from windowpane.exceptions import SourceError
-from windowpane.sources.transcripts.folders import Stamp, in_number_order, names_in, stamp_of
+from windowpane.sources.transcripts.folders import in_number_order, names_in
 from windowpane.sources.transcripts.json_document import (
     DocumentLog,
     document_key,
@@ -26,6 +25,7 @@ from windowpane.sources.transcripts.json_document import (
 from windowpane.sources.transcripts.json_lines import (
     dollars,
     head_rows,
+    instant,
     is_lines,
     mapping,
     read_rows,
@@ -44,7 +44,7 @@ from windowpane.sources.transcripts.records import (
     SessionDescribed,
     SessionOpened,
 )
-from windowpane.sources.transcripts.transcript import IDLE_SECONDS
+from windowpane.sources.transcripts.transcript import is_idle
 
 SUBAGENTS: Final = "subagents"
 """Folder of a conversation in which the SDK keeps those of its sub-agents."""
@@ -100,13 +100,15 @@ class OpenHandsReader:
         """Yield the records of all conversations. Raises `SourceError` when the recording holds no events."""
         log = DocumentLog(path, stats, problems)
         parts = self.parts(path, names_in(path)) if path.is_dir() else []
-        complete = self._complete
-        if complete is None:
-            latest: Stamp = stamp_of(path, parts)
-            complete = time.time() - latest.mtime_ns / 1e9 > IDLE_SECONDS
+
+        def is_complete(updated_at: float | None) -> bool:
+            if self._complete is not None:
+                return self._complete
+            return is_idle(path / parts[-1] if parts else path, updated_at=updated_at)
+
         if path.is_dir():
             conversation = _Conversation(path, log)
-            yield from _read(conversation.start, _files(path, parts, stats, problems), log, complete=complete)
+            yield from _read(conversation.start, _files(path, parts, stats, problems), log, is_complete)
             return
         rows = _rows(path, log)
         first = next(rows, None)
@@ -120,7 +122,7 @@ class OpenHandsReader:
             key = text(event.get("id")) or document_key("conversation", digest=record_digest(event))
             return _event_log(event, key, log)
 
-        yield from _read(start, _chained(first, rows), log, complete=complete)
+        yield from _read(start, _chained(first, rows), log, is_complete)
 
 
 Row = tuple[int, dict[str, Any]]
@@ -208,10 +210,12 @@ def _event_log(event: dict[str, Any], key: str, log: DocumentLog, **more: Any) -
     return SdkEvents(log, key, **more) if "kind" in event else ClassicEvents(log, key, **more)
 
 
-def _read(start: Any, rows: Iterator[Row], log: DocumentLog, *, complete: bool) -> Iterator[Record]:
-    """Yield the records of one conversation."""
+def _read(
+    start: Any, rows: Iterator[Row], log: DocumentLog, is_complete: Callable[[float | None], bool]
+) -> Iterator[Record]:
+    """Yield the records of one conversation; *is_complete* is asked with the time of its last event."""
     events: EventLog | None = None
-    settled = complete
+    settled, last = False, None
     for number, event in rows:
         if not event:
             if events is not None:
@@ -220,14 +224,16 @@ def _read(start: Any, rows: Iterator[Row], log: DocumentLog, *, complete: bool) 
         if events is None:
             events = start(event)
         events.read(event, number)
+        last = event.get("timestamp")
         settled = settled or any(map(_settles, events.out))
         if settled:
             yield from events.out
             events.out.clear()
     if events is None:
         return
+    complete = is_complete(instant(last))
     events.finish(complete=complete)
-    if settled:
+    if settled or complete:
         yield from events.out
     if events.stats.compactions:
         log.experimental("a condensation of OpenHands")
