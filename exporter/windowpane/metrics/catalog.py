@@ -199,8 +199,12 @@ ADDED_TOKENS: Final = _counter(
     MEASURED, "added_by_component", by=("component",),
 )  # fmt: skip
 TOOL_TOKENS: Final = _counter(
-    "tool_tokens", TOKENS, "Tokens of tool calls and results that entered the window, by tool.",
+    "tool_tokens", TOKENS, "Tokens of tool definitions, calls and results that entered the window, by tool.",
     "block.added", "block", by=("component", "tool"),
+)  # fmt: skip
+NAMED_TOKENS: Final = _counter(
+    "named_tokens", TOKENS, "Tokens that entered the window from an MCP server, a skill or a memory file, by its name.",
+    "block.added", "block", by=("kind", "name"),
 )  # fmt: skip
 CARRIED_TOKENS: Final = _counter(
     "carried_tokens", TOKENS, "Tokens sent again with each call, by state: fresh, stale or duplicate.",
@@ -383,7 +387,7 @@ SESSION_METRICS: Final = (
     LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
     TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE,
     STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, SUMMARY_FAULTS, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING,
-    SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS,
+    SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, NAMED_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS,
     EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, RULES_FOLLOWED,
     ZONE_TRANSITIONS,
     VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST, CACHE_BREAKS, CACHE_REWRITTEN,

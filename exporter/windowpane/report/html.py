@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.report.composition import NAME_KINDS
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
+from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.labels import LIMIT_SOURCE_LABELS
@@ -203,6 +205,15 @@ def _tables(report: SessionReport) -> str:
                         item.block_id or "",
                     ]
                     for item in report.cache_breaks
+                ],
+            ),
+            table(
+                "Costs by name",
+                ("kind", "name", "cost", "calls and tokens"),
+                [
+                    [label, cost.name, formats.dollars(cost.dollars), name_details(cost)]
+                    for kind, label in NAME_KINDS.items()
+                    for cost in report.by_name[kind]
                 ],
             ),
             table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from windowpane.core.events import (
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
+from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
@@ -42,7 +43,7 @@ from windowpane.text.events import regretted_name
 from windowpane.text.losses import faults_of, worst_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
@@ -191,6 +192,8 @@ class SessionReport:
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
+    by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
+    """MCP servers, tools, skills and memory files, the dearest first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
@@ -264,6 +267,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
     listed = findings(evidence)
+    content = store.composition(session.session_id).content
     return SessionReport(
         session=session,
         turns=turns,
@@ -294,6 +298,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for turn, data in evidence.breaks
         ],
         uses=evidence.uses,
+        by_name={kind: costs_by_name(content, kind) for kind in NAME_KINDS},
         rules=[
             reported_rules(data, one.event.context.turn, store.content)
             for one in events

@@ -16,6 +16,7 @@ from windowpane.exceptions import EventFormatError
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     RepeatedDay,
@@ -206,6 +207,16 @@ class EventReader(Protocol):
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions.
 
         With *since*, only of sessions with an event at or after this time.
+        """
+        ...
+
+    def composition(
+        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, else of the latest 200 sessions with an event since *since*.
+
+        *repository* is the name as `Composition.repositories` has it.
         """
         ...
 

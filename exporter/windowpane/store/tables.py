@@ -226,7 +226,8 @@ BLOCKS: Final = table(
     turn_removed integer null, removed_by text null, reason text null, score real null,
     replaced_by text null, last_referenced integer null, references integer default 0,
     regretted_turn integer null, tool text null, target text null, tokens integer default 0,
-    calls_in integer default 0, price_in integer default 0, calls_out integer null, price_out integer null
+    calls_in integer default 0, price_in integer default 0, calls_out integer null, price_out integer null,
+    content_type name default ''
     """,
     key="session, block_id",
     indexes=[index("blocks_left", "session, left_seq, entered_seq")],

@@ -251,6 +251,7 @@ class SessionPlayer:
             digest=digest,
             tool_call_id=record.tool_call_id,
             tool_name=record.tool_name,
+            memory_file=record.memory_file,
             at=self._at,
         )
         if record.content_type == "user_message" and record.text:

@@ -55,6 +55,8 @@ class ContentAdded(FastDataclass, frozen=True):
     at: float | None = None
     child_key: str | None = None
     """The session this result was delegated to, if any."""
+    memory_file: str | None = None
+    """The path of the file that injected content is from, where its text does not start with it."""
 
     @classmethod
     def of(cls, spec: BlockSpec, at: float | None) -> ContentAdded:

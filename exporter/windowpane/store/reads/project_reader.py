@@ -19,6 +19,7 @@ from windowpane.store.reads.reader import ALL_SESSIONS, Reader
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     RepeatedDay,
@@ -160,6 +161,17 @@ class ProjectReader:
         """Return the tools, or their files and commands, that cost most in the latest sessions."""
         return self._reader.tool_leaderboard(
             by_target=by_target, limit=limit, since=since, projects=self._visible(projects)
+        )
+
+    def composition(
+        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, or of the latest sessions of these projects."""
+        if session_id is not None:
+            return self._reader.composition(session_id) if self._holds(session_id) else Composition((), 0, 0)
+        return self._reader.composition(
+            since=since, repository=repository, projects=self._visible(projects)
         )
 
     def trends(

@@ -17,13 +17,14 @@ from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import fleet, tool_use
+from windowpane.store.reads import composition, fleet, tool_use
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.projects import stated
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     SessionRow,
@@ -306,6 +307,16 @@ class Reader(CopyReads, TrendReads):
             return tool_use.of_sessions(
                 connection, by_target=by_target, projects=projects, since=since, limit=limit
             )
+
+    def composition(
+        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, else of the latest 200 sessions with an event since *since*."""
+        with self._engine.lend() as connection:
+            if session_id is not None:
+                return composition.of_session(connection, fleet.current_key(connection, session_id))
+            return composition.of_range(connection, since=since, repository=repository, projects=projects)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""
