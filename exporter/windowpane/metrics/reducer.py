@@ -194,8 +194,8 @@ class EventReducer:
             if server is not None:
                 self._named_tokens.add(row, block.tokens, ("mcp_server", server))
         elif block.target and block.content_type == "memory_injection":
-            named = ("skill", block.target) if block.tool_name else ("memory_file", file_name(block.target))
-            self._named_tokens.add(row, block.tokens, named)
+            labels = ("skill", block.target) if block.tool_name else ("memory_file", file_name(block.target))
+            self._named_tokens.add(row, block.tokens, labels)
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
         self._turns.add(row, 1)

@@ -23,13 +23,13 @@ NAME_KINDS: Final[dict[NameKind, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedCost:
-    """What one MCP server, tool, skill or memory file took of the calls."""
+    """The share of one MCP server, tool, skill or memory file in model calls."""
 
     name: str
     calls: int
     """Calls of the tool, of all tools of the server, or of the skill; those of a memory file are 0."""
     definition_tokens: int | None
-    """Tokens of its definitions in one model call, a mean over the sessions that record them; None without any."""
+    """Tokens of its definitions in one model call: the mean of sessions that record them; None without any."""
     offered: int
     """Tools whose definition is recorded."""
     unused: int
@@ -51,13 +51,13 @@ class NamedCost:
 def costs_by_name(
     content: Iterable[NamedContent], kind: NameKind, *, server: str | None = None
 ) -> list[NamedCost]:
-    """Return the names of *kind*, the dearest first; *server* leaves only the tools of one MCP server."""
-    named: defaultdict[str, list[NamedContent]] = defaultdict(list)
+    """Return the names of *kind*, the dearest first; *server* selects the tools of one MCP server."""
+    by_name: defaultdict[str, list[NamedContent]] = defaultdict(list)
     for part in content:
         name = _name(part, kind)
         if name and (server is None or mcp_server_of(part.tool) == server):
-            named[name].append(part)
-    costs = [_cost(name, parts) for name, parts in named.items()]
+            by_name[name].append(part)
+    costs = [_cost(name, parts) for name, parts in by_name.items()]
     return sorted(costs, key=lambda cost: (-(cost.dollars or 0.0), -cost.carried_tokens, cost.name))
 
 
@@ -98,4 +98,3 @@ def _cost(name: str, parts: Sequence[NamedContent]) -> NamedCost:
             sorted(filter(None, by_repository), key=lambda repository: -by_repository[repository])
         ),
     )
-

@@ -211,10 +211,14 @@ class EventReader(Protocol):
         ...
 
     def composition(
-        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
         projects: tuple[str, ...] | None = None,
     ) -> Composition:
-        """Return the content by name of a session, else of the latest 200 sessions with an event since *since*.
+        """Return the content by name of a session, else of the latest 1,000 sessions since *since*.
 
         *repository* is the name as `Composition.repositories` has it.
         """

@@ -367,7 +367,7 @@ class Composition:
     sessions: int
     """Sessions that were read."""
     in_range: int
-    """Sessions that match; of more than 200 the latest are read."""
+    """Sessions that match; of more than 1,000 the latest are read."""
     repositories: tuple[str, ...] = ()
     """All repositories of the range, by name."""
 

@@ -38,9 +38,12 @@ _WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
 SKILL_TOOL: Final = "Skill"
 """The tool that the content of a skill belongs to, also where a user and not the model asked for it."""
 _SKILL: Final = re.compile(
-    r"Base directory for this skill: [^\n]{0,400}?([^\\/\n]{1,100})[\\/]?(?:\n|$)|<skill>\s{0,4}<name>([^<\n]{1,100})</name>"
+    r"Base directory for this skill: [^\n]{0,400}?([^\\/\n]{1,100})[\\/]?(?:\n|$)"
+    r"|<skill>\s{0,4}<name>([^<\n]{1,100})</name>"
 )
-_MEMORY_FILE: Final = re.compile(r"(?:\s|<system-reminder>){0,4}Contents of ([^\n]{1,400}?)(?: \([^)\n]{1,100}\))?:(?:\n|$)")
+_MEMORY_FILE: Final = re.compile(
+    r"(?:\s|<system-reminder>){0,4}Contents of ([^\n]{1,400}?)(?: \([^)\n]{1,100}\))?:(?:\n|$)"
+)
 _AGENTS_FILE: Final = re.compile(r"# AGENTS\.md instructions for ([^\n]{1,400})(?:\n|$)")
 _PLAIN: Final[set[int]] = set()
 """The hashes of targets without a secret; not the targets, which are content of a session."""

@@ -98,7 +98,7 @@ class SessionTracker(TurnTracker):
     ) -> Block:
         """Add a block; opens a turn if none is open, and measures the call at the first block of its reply.
 
-        *memory_file* is the path of the file that injected content is from, where its text does not start with it.
+        *memory_file* is the path of the file that injected content is from, unless the text starts with it.
         """
         if not self.in_turn:
             self._open_turn(at)

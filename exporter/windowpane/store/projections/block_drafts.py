@@ -324,7 +324,8 @@ def _draft(session: SessionDraft, block: Block, seq: int, entered: int, position
     is_named = block.content_type in NAMED_TYPES
     return BlockDraft(
         session.key, block.id, seq, entered, position, block.tool_name if is_named else None,
-        block.target if is_named else None, block.tokens, session.turns, session.carried_price, block.content_type,
+        block.target if is_named else None, block.tokens, session.turns, session.carried_price,
+        block.content_type,
     )  # fmt: skip
 
 

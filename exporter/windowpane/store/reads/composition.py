@@ -1,4 +1,4 @@
-"""The content of sessions by name: what each tool, its definition, each skill and each memory file took of the calls.
+"""The content of sessions by name: of tools, their definitions, skills and memory files.
 
 Prices and the calls that carried a block are as in `store.reads.tool_use`.
 """
@@ -12,12 +12,14 @@ from windowpane.core.names import repository_name
 from windowpane.core.tracking.targets import SKILL_TOOL
 from windowpane.store.database import Database
 from windowpane.store.projections.session_drafts import PRICE_SCALE
-from windowpane.store.reads.tool_use import CARRIED, COMPARED_SESSIONS, PRICE
+from windowpane.store.reads.tool_use import CARRIED, PRICE
 from windowpane.store.records import Composition, NamedContent
 from windowpane.store.statements import Conditions, in_lists, placeholders
 
 MAXIMUM_SESSIONS: Final = 5_000
 """Sessions of a range whose repositories are listed, the latest."""
+READ_SESSIONS: Final = 1_000
+"""Sessions whose content is read, the latest."""
 _SESSIONS_PER_STATEMENT: Final = 200
 
 _SESSIONS: Final = """
@@ -45,7 +47,7 @@ def of_session(connection: Database, session: int) -> Composition:
 def of_range(
     connection: Database, *, since: float | None, repository: str | None, projects: Sequence[str] | None
 ) -> Composition:
-    """Return the composition of the latest 200 sessions with an event at or after *since*, of one *repository*."""
+    """Return the composition of the latest 1,000 sessions since *since*, of one *repository*."""
     conditions = Conditions(["1 = 1"])
     if since is not None:
         conditions.add("last_at >= ?", since)
@@ -56,7 +58,7 @@ def of_range(
     listed = tuple(sorted({session.repository for session in sessions if session.repository}))
     if repository is not None:
         sessions = [session for session in sessions if session.repository == repository]
-    return _composition(connection, sessions[:COMPARED_SESSIONS], len(sessions), listed)
+    return _composition(connection, sessions[:READ_SESSIONS], len(sessions), listed)
 
 
 def _composition(

@@ -164,15 +164,17 @@ class ProjectReader:
         )
 
     def composition(
-        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
         projects: tuple[str, ...] | None = None,
     ) -> Composition:
         """Return the content by name of a session, or of the latest sessions of these projects."""
         if session_id is not None:
             return self._reader.composition(session_id) if self._holds(session_id) else Composition((), 0, 0)
-        return self._reader.composition(
-            since=since, repository=repository, projects=self._visible(projects)
-        )
+        return self._reader.composition(since=since, repository=repository, projects=self._visible(projects))
 
     def trends(
         self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None

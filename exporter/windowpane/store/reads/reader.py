@@ -309,10 +309,14 @@ class Reader(CopyReads, TrendReads):
             )
 
     def composition(
-        self, session_id: str | None = None, *, since: float | None = None, repository: str | None = None,
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
         projects: tuple[str, ...] | None = None,
     ) -> Composition:
-        """Return the content by name of a session, else of the latest 200 sessions with an event since *since*."""
+        """Return the content by name of a session, else of the latest 1,000 sessions since *since*."""
         with self._engine.lend() as connection:
             if session_id is not None:
                 return composition.of_session(connection, fleet.current_key(connection, session_id))
