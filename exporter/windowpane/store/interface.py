@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, Protocol
 
+from windowpane.core.quota import QuotaForecast
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import EventFormatError
 from windowpane.store.records import (
@@ -21,6 +22,7 @@ from windowpane.store.records import (
     FleetTotals,
     RepeatedDay,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -208,6 +210,14 @@ class EventReader(Protocol):
 
         With *since*, only of sessions with an event at or after this time.
         """
+        ...
+
+    def quotas(self, *, now: float) -> Sequence[QuotaForecast]:
+        """Return the windows of plans that have not ended, the one that runs out first at the head."""
+        ...
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> Sequence[Spending]:
+        """Return the cost since *since* of each session with a later event."""
         ...
 
     def composition(

@@ -339,6 +339,17 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """The cost of one session since a moment."""
+
+    session_id: str
+    agent: str
+    """That of the session which it is a sub-agent of, where it is one."""
+    project: str
+    dollars: float
+
+
+@dataclass(frozen=True, slots=True)
 class NamedContent:
     """The content of one type and name in one session: of a tool, a skill or a memory file."""
 

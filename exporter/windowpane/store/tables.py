@@ -296,6 +296,12 @@ CONTENT_NUMBERS: Final = table(
     "content_numbers", "id integer, digest text", key="id", unique="digest", numbered=True
 )
 AGENTS: Final = table("agents", "name text", key="name")
+QUOTAS: Final = table(
+    "quotas",
+    "agent name, minutes integer, resets_at integer, percent integer, at real",
+    key="agent, minutes, resets_at, percent",
+)
+"""The time at which each whole percent of a plan's quota was first seen used, by the end of its window."""
 ENDPOINTS: Final = table(
     "endpoints",
     "machine text, host text, port integer, pid integer, started_at real, scheme text",
@@ -329,7 +335,7 @@ PROJECTIONS: Final = (TURNS, BLOCKS, ALERTS, LATE_EVENTS, SESSION_DAYS, CALL_IDS
 """Tables that a fold of a session's events fills; each has the column `session`."""
 TABLES: Final = (
     STORE, SCHEMA_VERSIONS, EVENT_TYPES, EVENTS, SESSIONS, *PROJECTIONS, DAILY, PRUNED_DAYS, HEADS,
-    RECEIVED_STREAMS, CONTENTS, CONTENT_QUEUE, CONTENT_NUMBERS, AGENTS, ENDPOINTS, REPLAYS, REPLAY_RUNS,
+    RECEIVED_STREAMS, CONTENTS, CONTENT_QUEUE, CONTENT_NUMBERS, AGENTS, QUOTAS, ENDPOINTS, REPLAYS, REPLAY_RUNS,
     READ_FILES, COPIED_FROM,
 )  # fmt: skip
 

@@ -51,6 +51,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    QuotaMeasured,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
@@ -97,6 +98,7 @@ Fact = (
     | WindowRolled
     | OverflowDetected
     | HistoryRepaired
+    | QuotaMeasured
     | UsageRejected
     | LimitChanged
     | BreakerOpened

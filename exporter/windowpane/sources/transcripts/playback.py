@@ -39,6 +39,7 @@ from windowpane.sources.transcripts.records import (
     ContentRemoved,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     Record,
     ReplyReceived,
     Rewound,
@@ -342,6 +343,9 @@ class SessionPlayer:
     def _limit_stated(self, record: LimitStated) -> None:
         self._state_limit(record.limit_tokens)
 
+    def _quota_stated(self, record: QuotaStated) -> None:
+        self.tracker.record(record.quota, self._at)
+
     def _described(self, record: SessionDescribed) -> None:
         self._describe(
             title=record.title,
@@ -549,6 +553,7 @@ _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
     Compacted: SessionPlayer._compacted,
     Cleared: SessionPlayer._cleared,
     LimitStated: SessionPlayer._limit_stated,
+    QuotaStated: SessionPlayer._quota_stated,
     SessionDescribed: SessionPlayer._described,
     Rewound: SessionPlayer._rewound,
     SessionClosed: SessionPlayer._closed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from windowpane.core.events import Usage
+from windowpane.core.events import QuotaMeasured, Usage
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
@@ -165,6 +165,14 @@ class LimitStated:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaStated:
+    """The used part of the plan's quota, where it differs by a whole percent from the one before."""
+
+    quota: QuotaMeasured
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionDescribed:
     """The names that people recognize the session by, as the recording states them.
 
@@ -232,6 +240,7 @@ Record = (
     | Compacted
     | Cleared
     | LimitStated
+    | QuotaStated
     | SessionDescribed
     | Rewound
     | SessionClosed

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 
+from windowpane.core.quota import QuotaForecast
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
@@ -24,6 +25,7 @@ from windowpane.store.records import (
     FleetTotals,
     RepeatedDay,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -162,6 +164,14 @@ class ProjectReader:
         return self._reader.tool_leaderboard(
             by_target=by_target, limit=limit, since=since, projects=self._visible(projects)
         )
+
+    def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
+        """Return nothing: a plan belongs to no project."""
+        return []
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+        """Return the cost since *since* of each session of these projects with a later event."""
+        return self._reader.spending(since=since, projects=self._visible(projects))
 
     def composition(
         self,
