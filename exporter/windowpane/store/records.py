@@ -347,6 +347,8 @@ class Spending:
     """That of the session which it is a sub-agent of, where it is one."""
     project: str
     dollars: float
+    root_session_id: str
+    """The session that it is a sub-agent of, else its own."""
 
 
 @dataclass(frozen=True, slots=True)

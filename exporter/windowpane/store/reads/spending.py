@@ -11,6 +11,7 @@ from windowpane.store.statements import Conditions
 
 _COSTS: Final = """
     SELECT s.session_id, coalesce(p.agent, s.agent), s.project, s.started_at, s.cost_dollars,
+        coalesce(p.session_id, s.session_id),
         (SELECT sum(t.cost_dollars) FROM turns AS t WHERE t.session = s.key AND t.at >= ?)
     FROM sessions AS s LEFT JOIN sessions AS p ON p.session_id = s.parent_session_id AND p.current = 1
     WHERE s.current = 1 AND s.same_as = '' AND s.cost_dollars > 0 AND {conditions}"""
@@ -27,8 +28,10 @@ def since(connection: Database, moment: float, projects: Sequence[str] | None) -
     conditions.among("s.project", projects)
     rows = connection.execute(_COSTS.format(conditions=conditions.clause), (moment, *conditions.values))
     return [
-        Spending(
-            session, agent, project, cost if started is None or started >= moment else min(cost, calls or 0.0)
-        )
-        for session, agent, project, started, cost, calls in rows
+        Spending(session, agent, project, _within(started, moment, cost, calls), root)
+        for session, agent, project, started, cost, root, calls in rows
     ]
+
+
+def _within(started: float | None, moment: float, cost: float, calls: float | None) -> float:
+    return cost if started is None or started >= moment else min(cost, calls or 0.0)
