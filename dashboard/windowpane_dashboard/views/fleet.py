@@ -37,8 +37,8 @@ from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-QUOTAS: Final = 4
-"""Windows of plans that are named."""
+QUOTAS: Final = 2
+"""Windows of plans that are shown, those that run out first."""
 PAGE, TABLE = "fleet", "fleet_table"
 ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
 HIDDEN: Final = ("agent", "model", "turns", "compactions", *STYLING)  # until a user adds them by the table's menu
