@@ -112,7 +112,7 @@ def run(*command: str) -> None:
     """Run a program; if it hangs, fail with the stack of every thread of its processes."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         if sys.platform == "win32":
             process.kill()
