@@ -18,7 +18,8 @@ from windowpane.config.loading import load_config
 from windowpane.core.files import SHARED_MEMORY, WAL
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.store.interface import AlertFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
 from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until

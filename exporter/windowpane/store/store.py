@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
@@ -42,8 +42,18 @@ if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
     from windowpane.store.writes.spool import SpooledEvents
 
 
+class StoreOptions(TypedDict, total=False):
+    """The options of a `Store`, which describes them."""
+
+    capture: bool
+    redact: Redactor | None
+    audit_key: bytes | None
+    old_audit_keys: Sequence[bytes] | None
+    clock: Clock
+
+
 class Store(Reader):
-    """An `EventReader` that also writes: each write whole or not at all, also while other processes write.
+    """A `Reader` that also writes: each write whole or not at all, also while other processes write.
 
     *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
     `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;

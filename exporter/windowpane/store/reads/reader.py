@@ -47,7 +47,11 @@ ALL_SESSIONS: Final = SessionFilter()
 
 
 class Reader(CopyReads, TrendReads):
-    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
+    """Reads a database that it never writes to. Safe to share between threads.
+
+    Rows are plain frozen data, sorted and paged by the database, so the cost grows with the rows returned, not
+    with the rows stored.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
