@@ -21,7 +21,7 @@ from windowpane.core.events import (
     SubagentReturned,
 )
 from windowpane.exceptions import EventFormatError
-from windowpane.store.writes import projects
+from windowpane.store.writes import additions
 from windowpane.store.writes.write import Writer
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class ProjectSessions:
         for session_id, project in self._written.items():
             session = self._writer.session(session_id)
             if session is not None and not session.project:
-                projects.assign_to(self._writer, session, project)
+                additions.assign_project_to(self._writer, session, project)
 
     def _context(self, context: EventContext, project: str) -> EventContext:
         session_id, parent_id = self._id(context.session_id, project), context.parent_session_id
