@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
@@ -47,6 +47,11 @@ BOUNDARY: Final = {"claude_code": b'"subtype":"compact_boundary"', "codex": b'"t
 LOST: Final = ("contradicted", "lost")
 RULES: Final = ("From now on always use tabs.", "Never touch config.py.")
 PROMPT: Final = f"Improve app.py. {' '.join(RULES)}"
+EXPLAINED: Final = (
+    "Recorded compactions, with the output of the hook at that moment. *Given though visible* are rules that the "
+    "summary or the agent's program put back anyway: Claude Code runs the hook before it records its summary, so "
+    "the hook cannot leave these out. What the model would have done with a rule, and regrets, no recording shows."
+)
 SUMMARY: Final = "The app was read and edited."
 
 
@@ -128,16 +133,17 @@ def _install(name: str, home: Path, work: Path, environment: dict[str, str]) -> 
 
 def agent_rows() -> Iterator[str]:
     """Yield the table of real agents."""
-    yield "| agent | rules in the summary | hook | rules of the user after it | tokens added | also in the summary | regrets |"
+    yield "| agent | in the summary | hook | rules of the user after it | tokens added | given twice | regrets |"
     yield "|---|--:|---|---|--:|--:|--:|"
     for name in ("claude-code", "codex"):
         for kept in ((), RULES[:1]) if name == "claude-code" else ((),):
             for installs in (False, True):
                 one = agent_run(name, kept, installs=installs)
                 fates = ", ".join(f"{count} {fate}" for fate, count in sorted(one.fates.items()) if count)
+                agent, hook = f"{name} {release(AGENTS[name].program)}", "yes" if installs else "no"
                 yield (
-                    f"| {name} {release(AGENTS[name].program)} | {len(kept)} of 2 | {'yes' if installs else 'no'} "
-                    f"| {fates} | {one.given_tokens} | {one.repeated} | {one.regrets} |"
+                    f"| {agent} | {len(kept)} of 2 rules | {hook} | {fates} "
+                    f" | {one.given_tokens} | {one.repeated} | {one.regrets} |"
                 )
 
 
@@ -232,10 +238,7 @@ def section() -> str:
     recorded = list(recorded_rows())
     if len(recorded) > 2:
         lines += [
-            "Recorded compactions, with the hook's output at that moment. *Given though visible* are rules that the "
-            "summary or the agent's program had put back anyway: Claude Code runs the hook before it records its "
-            "summary, so the hook cannot leave them out. Whether a rule that was given back would have been obeyed, "
-            "and regrets, cannot be seen in a recording.\n",
+            f"{EXPLAINED}\n",
             *recorded,
         ]
     return "\n".join(lines).rstrip() + "\n"

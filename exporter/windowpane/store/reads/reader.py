@@ -11,17 +11,15 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, Session
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
-from windowpane.core.quota import QuotaForecast, QuotaReading, quota_forecasts
 from windowpane.core.store_names import StoreName
-from windowpane.store import captured_content, events, quotas, registry
+from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import composition, fleet, spending, tool_use
+from windowpane.store.reads import fleet
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
-from windowpane.store.reads.projects import stated
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
@@ -42,15 +40,21 @@ from windowpane.store.search import events as search
 from windowpane.store.statements import END
 
 if TYPE_CHECKING:  # reads that few programs make are loaded when they are made
+    from windowpane.core.quota import QuotaForecast
     from windowpane.store.reads.block_life import BlockLife
     from windowpane.store.reads.export import ExportFormat, ExportRow
+    from windowpane.store.registry import Endpoint
     from windowpane.store.replays import ReplayRow, StoredReplay
 
 ALL_SESSIONS: Final = SessionFilter()
 
 
 class Reader(CopyReads, TrendReads):
-    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
+    """Reads a database that it never writes to. Safe to share between threads.
+
+    Rows are plain frozen data, sorted and paged by the database, so the cost grows with the rows returned, not
+    with the rows stored.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -146,7 +150,7 @@ class Reader(CopyReads, TrendReads):
     def stored_project(self, session_id: str) -> str | None:
         """Return the project that a session's own stream names first; None for a session that is not stored."""
         with self._engine.lend() as connection:
-            return stated(connection, session_id)
+            return fleet.stated_project(connection, session_id)
 
     def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
@@ -293,6 +297,7 @@ class Reader(CopyReads, TrendReads):
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
+
         with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
@@ -305,6 +310,7 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+
         with self._engine.lend() as connection:
             return tool_use.of_sessions(
                 connection, by_target=by_target, projects=projects, since=since, limit=limit
@@ -319,6 +325,8 @@ class Reader(CopyReads, TrendReads):
         projects: tuple[str, ...] | None = None,
     ) -> Composition:
         """Return the content by name of a session, else of the latest 1,000 sessions since *since*."""
+        from windowpane.store.reads import composition
+
         with self._engine.lend() as connection:
             if session_id is not None:
                 return composition.of_session(connection, fleet.current_key(connection, session_id))
@@ -326,6 +334,9 @@ class Reader(CopyReads, TrendReads):
 
     def quotas(self, *, now: float) -> list[QuotaForecast]:
         """Return the windows of plans that have not ended, the one that runs out first at the head."""
+        from windowpane.core.quota import QuotaReading, quota_forecasts
+        from windowpane.store import quotas
+
         with self._engine.lend() as connection:
             rows = quotas.unexpired(connection, now)
         readings = (
@@ -335,6 +346,8 @@ class Reader(CopyReads, TrendReads):
 
     def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
         """Return the cost since *since* of each session with a later event."""
+        from windowpane.store.reads import spending
+
         with self._engine.lend() as connection:
             return spending.since(connection, since, projects)
 
@@ -395,8 +408,9 @@ class Reader(CopyReads, TrendReads):
         with self._engine.lend() as connection:
             return replays.read(connection, replay_id)
 
-    def endpoints(self) -> Sequence[registry.Endpoint]:
+    def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+
         with self._engine.lend() as connection:
             return registry.endpoints(connection)
 
