@@ -50,7 +50,7 @@ PROMPT: Final = f"Improve app.py. {' '.join(RULES)}"
 EXPLAINED: Final = (
     "Recorded compactions, with the output of the hook at that moment. *Given though visible* are rules that the "
     "summary or the agent's program put back anyway: Claude Code runs the hook before it records its summary, so "
-    "the hook cannot leave these out. What the model would have done with a rule, and regrets, no recording shows."
+    "the hook cannot leave these out. No recording shows regrets with the hook."
 )
 SUMMARY: Final = "The app was read and edited."
 
@@ -143,7 +143,7 @@ def agent_rows() -> Iterator[str]:
                 agent, hook = f"{name} {release(AGENTS[name].program)}", "yes" if installs else "no"
                 yield (
                     f"| {agent} | {len(kept)} of 2 rules | {hook} | {fates} "
-                    f" | {one.given_tokens} | {one.repeated} | {one.regrets} |"
+                    f"| {one.given_tokens} | {one.repeated} | {one.regrets} |"
                 )
 
 

@@ -298,6 +298,8 @@ class Reader(CopyReads, TrendReads):
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
 
+        from windowpane.store.reads import tool_use
+
         with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
@@ -310,6 +312,8 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+
+        from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
             return tool_use.of_sessions(
@@ -410,6 +414,8 @@ class Reader(CopyReads, TrendReads):
 
     def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+
+        from windowpane.store import registry
 
         with self._engine.lend() as connection:
             return registry.endpoints(connection)
