@@ -89,9 +89,7 @@ def load_encoding(spec: EncodingSpec) -> tiktoken.Encoding:
     import tiktoken
 
     ranks = load_ranks(spec)
-    encoding = tiktoken.Encoding(
-        name=spec.name, pat_str=spec.pattern, mergeable_ranks=ranks, special_tokens={}
-    )
+    encoding = tiktoken.Encoding(name=spec.name, pat_str=spec.pattern, mergeable_ranks=ranks, special_tokens={})
     ranks.clear()  # 25 MB: the encoder has copied them
     return encoding
 
