@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from windowpane.core.remembered import Remembered
-
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
 SAMPLED_CHARACTERS: Final = 4_000
@@ -89,8 +87,6 @@ def stem(word: str) -> str:
         word = word[:-1]
     return word[:STEM_CHARACTERS]
 
-
-STEMS: Final[Remembered[str, str]] = Remembered(lambda word: stem(word.lower()))
 
 _DECIDED: Final = (
     r"\b(?:decided|chose|chosen|opted|agreed|settled on|(?:went|going|go) with"

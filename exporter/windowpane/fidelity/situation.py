@@ -91,8 +91,9 @@ def is_written(block: Block) -> bool:
 
 
 def _first_statement(text: str) -> str:
-    heads = (sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20))
-    return next((head for head in heads if is_statement(head)), "")
+    heads = [sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20)]
+    stated = [head for head in heads if is_statement(head)]
+    return next((head for head in stated if not head.endswith(":")), stated[0] if stated else "")
 
 
 def is_statement(text: str) -> bool:
