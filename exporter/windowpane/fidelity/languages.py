@@ -88,6 +88,18 @@ def stem(word: str) -> str:
     return word[:STEM_CHARACTERS]
 
 
+STANCE_STEMS: Final = frozenset(
+    stem(word)
+    for word in _terms(
+        "always must should shall permitted okay fine required require requires need needs necessary optional"
+        " please allowed forbidden prohibited avoid ensure sure prefer rule rules constraint constraints user"
+        " users said says asked want wants explicit explicitly instruction instructions every ever strictly"
+        " immer muss müssen darf dürfen sollen darfst dürft kannst toujours doit dois devez faut peux peut"
+        " pouvez siempre debe debes deben hay puedes puede pueden usted any doing"
+    )
+)
+"""Words that do not show what a rule is about."""
+
 _DECIDED: Final = (
     r"\b(?:decided|chose|chosen|opted|agreed|settled on|(?:went|going|go) with"
     r"|use\b.{1,60}\b(?:instead of|rather than)"

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import stem
+from windowpane.fidelity.languages import STANCE_STEMS
 from windowpane.fidelity.passages import kind_of, terms_of
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
@@ -37,8 +37,8 @@ MAXIMUM_COMPARED: Final = 12
 _PERMIT_PHRASES: Final = (
     r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?"
     r"|necessary|obliged)\b"
-    r"|\bunnecessary\b|(?<!not )\boptional(?:ly)?\b|\bfeel free\b|\bno longer (?:required|necessary|needed)\b|\bwithout"
-    r" asking\b"
+    r"|\bunnecessary\b|(?<!not )\boptional(?:ly)?\b|\bfeel free\b"
+    r"|\bno longer (?:required|necessary|needed)\b|\bwithout asking\b"
     r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b"
     r"|\bunnötig\b"
     r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario"
@@ -55,27 +55,14 @@ _FORBID: Final = (
     r"|不要|禁止|不得|切勿|绝不|不能|不可(?!以)|请勿|严禁|不准|不允许|未经|ないで|しない|するな|てはいけ|てはなら|ではなら|ではいけ|厳禁|せずに|なしに"
 )
 _PERMIT: Final = (
-    r"\b(?:may|(?:can|could)(?! (?:you|we|i)\b)|allowed|permitted|okay|fine|acceptable|welcome|free to)\b|\b(?:darf|darfst|dürfen"
-    r"|kann|kannst|erlaubt|gerne)\b"
+    r"\b(?:may|(?:can|could)(?! (?:you|we|i)\b)|allowed|permitted|okay|fine|acceptable|welcome|free to)\b"
+    r"|\b(?:darf|darfst|dürfen|kann|kannst|erlaubt|gerne)\b"
     r"|\b(?:peux|peut|pouvez|permis|autorisée?)\b|\b(?:puedes?|pueden|permitido)\b|可以|允许|てもよ|ても良|てもい|てよい|可能"
 )
 _PATTERNS: Final = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in (("phrase", _PERMIT_PHRASES), ("forbid", _FORBID), ("permit", _PERMIT))
 }
-_STANCE_STEMS: Final = frozenset(
-    map(
-        stem,
-        (
-            "always must should shall permitted okay fine required require requires need needs necessary optional "
-            "please allowed forbidden prohibited avoid ensure sure prefer rule rules constraint constraints user "
-            "users said says asked want wants explicit explicitly instruction instructions every ever strictly "
-            "immer muss müssen darf dürfen sollen darfst dürft kannst toujours doit dois devez faut peux peut "
-            "pouvez siempre debe debes deben hay puedes puede pueden usted any doing"
-        ).split(),
-    )
-)
-"""Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
@@ -115,7 +102,7 @@ def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
     text = text[:MAXIMUM_CHARACTERS]
     terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
-    words = {term.text for term in terms if term.kind == "word"} - _STANCE_STEMS
+    words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
     values = {term.text for term in terms if term.kind in ("number", "name")}
     values |= {code.strip() for code in _INLINE.findall(text)}
     negations = len(_PATTERNS["forbid"].findall(text))
