@@ -120,6 +120,12 @@ def _is_name(token: str) -> bool:
 _READ: Final = Remembered(_read_token)
 
 
+def names_in(text: str) -> dict[str, None]:
+    """Return the distinct names of *text*, in order."""
+    terms = map(_READ.__getitem__, dict.fromkeys(TOKEN.findall(text)))
+    return dict.fromkeys(term for term, kind in terms if kind == "name")
+
+
 def kind_of(token: str) -> Kind:
     """Return the kind of the term that a token is."""
     return _READ[token][1]

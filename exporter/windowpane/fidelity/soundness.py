@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import stem
@@ -40,6 +40,8 @@ ALTERED: Final = re.compile(r"-{0,2}[A-Za-z_/][\w./-]{4,120}")
 """Names whose spelling is checked: of letters, not ranges and versions."""
 MINIMUM_END: Final = 3
 """Characters at the end of two names that differ by an insertion: a plural is not altered."""
+NAME_EDGE: Final = 2
+"""Characters at a name's start or end, fewer than the half of what altered names share."""
 ALIKE: Final = 0.7
 """Share of the longer name at its start and end that an altered name has too."""
 EDGE: Final = 2
@@ -238,11 +240,21 @@ def _altered_names(
     for position, term in enumerate(replacement.terms):
         if term.kind == "name" and term.text not in real and ALTERED.fullmatch(term.text):
             names.setdefault(term.text, position)
+    by_edge: dict[str, dict[str, None]] = {}
+    for other in real:
+        for edge in _edges(other):
+            by_edge.setdefault(edge, {})[other] = None
     for name, position in names.items():
-        alike = next((other for other in real if _is_altered(name, other)), None)
+        near = chain.from_iterable(by_edge.get(edge, ()) for edge in _edges(name))
+        alike = next((other for other in near if _is_altered(name, other)), None)
         if alike is not None and not support.mentions(name):
             claim = replacement.excerpt(position, position + 1)
             yield Contradiction("wrong_name", real[alike].text, claim, alike, name)
+
+
+def _edges(name: str) -> tuple[str, str]:
+    """Return the start and end of a name: an altered one has one of them too."""
+    return f"{name[:NAME_EDGE]}*", f"*{name[-NAME_EDGE:]}"
 
 
 def _is_altered(name: str, real: str) -> bool:
