@@ -134,7 +134,7 @@ def _watcher(store: Store, config: Config, paths: Sequence[Path]) -> Watcher:
     from windowpane.sources.imports.own_session import SINCE_SECONDS
     from windowpane.sources.imports.pipeline import playback_settings
     from windowpane.sources.imports.watch import Watcher
-    from windowpane.sources.transcripts.agent_settings import stated_level
+    from windowpane.sources.transcripts.agent_settings import LocalSettings
     from windowpane.sources.transcripts.discovery import all_readers
 
     return Watcher(
@@ -145,7 +145,7 @@ def _watcher(store: Store, config: Config, paths: Sequence[Path]) -> Watcher:
             config=config,
             history=store.earlier_sessions,
             stored_projects=store.stored_project,
-            agent_settings=partial(stated_level, environment=os.environ),
+            agent_settings=LocalSettings(os.environ),
         ),
         readers=all_readers(complete=False),
         final_readers=all_readers(),

@@ -37,7 +37,7 @@ from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import WatchedSession, Watcher
-from windowpane.sources.transcripts.agent_settings import stated_level
+from windowpane.sources.transcripts.agent_settings import LocalSettings
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.locations import default_folders, locations
 from windowpane.text.status_line import gauge_line
@@ -98,7 +98,7 @@ def command(
                 config=config,
                 history=store.earlier_sessions,
                 stored_projects=store.stored_project,
-                agent_settings=stated_level,
+                agent_settings=LocalSettings(),
             ),
             readers=all_readers(complete=False),
             final_readers=all_readers(),

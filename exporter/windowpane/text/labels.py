@@ -42,7 +42,10 @@ COMPONENT_LABELS: Final[dict[Component, str]] = {
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
-    "provider": "from the provider",
+    "provider": "stated by the agent or provider",
+    "settings": "by the agent's settings",
+    "status_line": "by the agent's status line",
+    "earlier": "as in an earlier session of the project",
     "catalogue": "from the model catalog",
     "preset": "the default of the preset",
     "assumed": "assumed",

@@ -203,6 +203,8 @@ class SessionPlayer:
             parent_session_id,
         )
         self._agent, self._version = opened.agent, opened.agent_version
+        earlier = playback.earlier_sessions(info, opened)
+        self._evident = playback.evident_window(info, opened, earlier), model
         limits = self._limits()
         self.tracker = SessionTracker(
             info,
@@ -212,7 +214,7 @@ class SessionPlayer:
             settings=playback.settings,
             next_limit=lambda above: playback.next_limit(self._model, above),
             smaller_limit=lambda used: playback.smaller_limit(self._model, used),
-            program=playback.program(info, opened, limits),
+            program=playback.program(info, opened, limits, earlier),
         )
         watch = playback.follow_rules
         self._rules = None if watch is None else watch(self.tracker, digest=playback.digest)
@@ -521,8 +523,8 @@ class SessionPlayer:
                 self._use_limits()
             self.tracker.update_compaction_level()
 
-    def _state_limit(self, limit_tokens: int) -> None:
-        if limit_tokens < 1 or self._stated == limit_tokens:
+    def _state_limit(self, limit_tokens: int | None) -> None:
+        if (limit_tokens is not None and limit_tokens < 1) or self._stated == limit_tokens:
             return
         self._stated = limit_tokens
         self._use_limits()
@@ -533,8 +535,15 @@ class SessionPlayer:
             self.tracker.set_limits(limits, self._at)
 
     def _limits(self) -> WindowLimits | None:
-        """Return the limits by what the recording has stated so far."""
-        return self._playback.limits(self._model, self._stated, agent=self._agent, version=self._version)
+        """Return the limits by what is known of the window so far; what it started with is for one model."""
+        window, model = self._evident
+        return self._playback.limits(
+            self._model,
+            self._stated,
+            agent=self._agent,
+            version=self._version,
+            evident=window if model == self._model else None,
+        )
 
 
 _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {

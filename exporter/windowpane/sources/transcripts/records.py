@@ -158,7 +158,8 @@ class Cleared:
 class LimitStated:
     """The size of the window, stated by the recording."""
 
-    limit_tokens: int
+    limit_tokens: int | None
+    """None where what was stated no longer holds."""
     at: float | None = None
 
 
