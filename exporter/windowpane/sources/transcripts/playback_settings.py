@@ -60,7 +60,7 @@ class SessionHistory(Protocol):
 
 
 class AgentSettings(Protocol):
-    """What the settings and the status line of an agent on this machine state."""
+    """The level and the window that an agent on this machine states in its settings or status line."""
 
     def level(self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str) -> int | None:
         """Return the used tokens at which it compacts, 0 if never by itself; None if it does not state them."""
@@ -105,7 +105,7 @@ class PlaybackSettings:
     history: SessionHistory | None = None
     """The record of earlier sessions; None without a store."""
     agent_settings: AgentSettings | None = None
-    """What the agents on this machine state, for live sessions; None for recordings of any machine."""
+    """The settings of the agents on this machine, for live sessions; None for recordings of any machine."""
     first_message_titles: bool = True
     """Use the start of the first user message as the title where the recording states none."""
     project: str = ""

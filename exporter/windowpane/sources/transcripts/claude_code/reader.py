@@ -159,16 +159,8 @@ class _ClaudeTranscript(ForkedTranscript):
             self._attachment(row)
         elif kind == "content-replacement":
             self._replace(row)
-        elif kind == "api-request":
-            session = None if row.get("agentId") else self._conversation(self._head.session_id)
-            betas = texts(mapping(row.get("params")).get("betas"))
-            if any(beta.startswith(LARGE_BETA) for beta in betas):
-                self._state_window(session, CLAUDE_CODE_LARGE_WINDOW)
-        elif kind == "cost-state":
-            session = self._conversation(self._head.session_id)
-            models = mapping(row.get("modelUsage")).keys()
-            if session and session.model not in models and session.model + CLAUDE_CODE_LARGE_SUFFIX in models:
-                self._state_window(session, CLAUDE_CODE_LARGE_WINDOW)
+        elif kind in ("api-request", "cost-state"):
+            self._name_variant(row)
         elif kind == "fork-context-ref":
             self.log.odd(
                 self.line,
@@ -279,6 +271,17 @@ class _ClaudeTranscript(ForkedTranscript):
             keys = texts(mapping(row.get("snipMetadata")).get("removedUuids"))
             self.stats.evictions += len(keys)
             session.emit(ContentRemoved(keys, "snip", at=self.at(self._head.at)))
+
+    def _name_variant(self, row: dict[str, Any]) -> None:
+        """Read the variant of the model in a request's betas, or in the names by which the cost is counted."""
+        session = None if row.get("agentId") else self._conversation(self._head.session_id)
+        if session is None:
+            return
+        betas = texts(mapping(row.get("params")).get("betas"))
+        names = mapping(row.get("modelUsage"))
+        is_counted = session.model + CLAUDE_CODE_LARGE_SUFFIX in names and session.model not in names
+        if is_counted or any(beta.startswith(LARGE_BETA) for beta in betas):
+            self._state_window(session, CLAUDE_CODE_LARGE_WINDOW)
 
     def _state_window(self, session: ClaudeSession | None, tokens: int | None) -> None:
         """State the size of the window where it changes; None for a model whose name has no size."""
