@@ -292,6 +292,10 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "reply.discarded": lambda data: (
         f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
     ),
+    "static_content.removed": lambda data: (
+        f"No longer sent: {count(len(data.block_ids), 'system prompt or tool definition')}"
+        f" ({tokens(data.tokens)} tokens)."
+    ),
     "content.compressed": _content_compressed,
     "compaction.measured": _compaction_measured,
     "fidelity.evaluated": _fidelity_evaluated,

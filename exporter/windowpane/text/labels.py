@@ -133,7 +133,15 @@ MARK_OF: Final[dict[str, EventMark]] = {
 """Marks by event name; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
-    {"turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured"}
+    {
+        "turn.started",
+        "turn.ended",
+        "block.added",
+        "blocks.referenced",
+        "reply.discarded",
+        "static_content.removed",
+        "pressure.measured",
+    }
 )
 """Events of every turn; all others are noteworthy."""
 

@@ -33,6 +33,7 @@ from windowpane.core.events.content import (
     EvictedBlock,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     ALERT_STREAM,
@@ -141,6 +142,7 @@ __all__ = [
     "SessionRederived",
     "SessionStarted",
     "SessionTitled",
+    "StaticContentRemoved",
     "Strategy",
     "SubagentDelegated",
     "SubagentReturned",

@@ -26,6 +26,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -83,6 +84,7 @@ Fact = (
     | BlocksReferenced
     | BlocksEvicted
     | ReplyDiscarded
+    | StaticContentRemoved
     | ContentCompressed
     | FidelityEvaluated
     | RulesFollowed

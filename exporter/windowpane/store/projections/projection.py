@@ -39,6 +39,7 @@ from windowpane.core.events import (
     SessionIncomplete,
     SessionStarted,
     SessionTitled,
+    StaticContentRemoved,
     TurnEnded,
     TurnStarted,
     WindowRolled,
@@ -56,7 +57,8 @@ _log: Final = logging.getLogger(__name__)
 
 ROUTINE: Final = frozenset(
     {
-        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
+        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded",
+        "static_content.removed", "pressure.measured",
         "notification.delivered", "notification.failed", "session.described", "session.rederived",
         *ANNOTATIONS,
     }
@@ -204,7 +206,16 @@ class Projection:
         block_drafts.evict(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
-        block_drafts.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
+        reason = "not sent back by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
+
+    def _static_removed(self, session: SessionDraft, event: Event, seq: int, data: StaticContentRemoved) -> None:
+        reason = "no longer sent by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         if not session.memory.is_copied(event.context.turn):
@@ -394,6 +405,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     BlockAdded: Projection._block_added,
     BlocksEvicted: Projection._evicted,
     ReplyDiscarded: Projection._discarded,
+    StaticContentRemoved: Projection._static_removed,
     ContentCompressed: Projection._compressed,
     WindowRolled: Projection._rolled,
     BlocksReferenced: Projection._referenced,
