@@ -60,6 +60,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     UsageRejected,
@@ -101,6 +102,7 @@ Fact = (
     | HistoryRepaired
     | UsageRejected
     | LimitChanged
+    | TotalsStated
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete

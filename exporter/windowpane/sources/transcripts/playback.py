@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from windowpane.core import events
 from windowpane.core.events import (
     Event,
     FidelityEvaluated,
@@ -45,6 +46,7 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionDescribed,
     SessionOpened,
+    TotalsStated,
 )
 
 if TYPE_CHECKING:
@@ -343,6 +345,11 @@ class SessionPlayer:
     def _limit_stated(self, record: LimitStated) -> None:
         self._state_limit(record.limit_tokens)
 
+    def _totals_stated(self, record: TotalsStated) -> None:
+        totals = record.input_tokens, record.output_tokens, record.cost_dollars
+        if any(totals):  # a recorder that knows nothing states zeros
+            self.tracker.record(events.TotalsStated(*totals), self._at)
+
     def _described(self, record: SessionDescribed) -> None:
         self._describe(
             title=record.title,
@@ -559,6 +566,7 @@ _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
     LimitStated: SessionPlayer._limit_stated,
     SessionDescribed: SessionPlayer._described,
     Rewound: SessionPlayer._rewound,
+    TotalsStated: SessionPlayer._totals_stated,
     SessionClosed: SessionPlayer._closed,
     Broken: SessionPlayer._broken,
 }

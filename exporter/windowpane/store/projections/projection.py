@@ -40,6 +40,7 @@ from windowpane.core.events import (
     SessionStarted,
     SessionTitled,
     StaticContentRemoved,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     WindowRolled,
@@ -339,6 +340,10 @@ class Projection:
                 alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
             memory.firing, session.firing = [], 0
 
+    def _totals(self, session: SessionDraft, _event: Event, _seq: int, data: TotalsStated) -> None:
+        session.stated_input_tokens, session.stated_output_tokens = data.input_tokens, data.output_tokens
+        session.stated_cost_dollars = data.cost_dollars
+
     def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
         self._settle(session)
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -421,6 +426,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     SessionIdentified: Projection._identified,
     SessionContinued: Projection._continued,
     LimitChanged: Projection._limit,
+    TotalsStated: Projection._totals,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,
     OverflowDetected: Projection._overflow,
