@@ -178,7 +178,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "session", "repository", "window", "next", "cost", "alerts", "last", "agent", "model", "turns", "compactions",
-    "zone", "estimated", "estimated cost", "firing",
+    "zone", "estimated", "estimated cost", "stated cost", "firing",
 )  # fmt: skip
 STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")
 """Columns that only set the style of a row."""
