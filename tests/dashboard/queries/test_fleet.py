@@ -16,7 +16,6 @@ from windowpane.core.events import AlertFired
 from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.records import SessionRow
 from windowpane.text.formats import size
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
