@@ -75,7 +75,9 @@ def _tiles(report: SessionReport) -> str:
         ("regrets", f"{session.regrets:,}", "fetched again"),
         (
             "cost",
-            formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
+            formats.dollars(session.stated_cost_dollars, stated=True)
+            if session.is_cost_stated
+            else formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
             f"cache {formats.percent(cached)}",
         ),
     ]

@@ -228,10 +228,19 @@ class SessionReport:
         return tuple(sentences)
 
     @property
+    def stated_totals(self) -> str:
+        """The totals that the recording states; empty without any."""
+        session = self.session
+        totals = session.stated_input_tokens, session.stated_output_tokens, session.stated_cost_dollars
+        return formats.stated_totals(*totals) if any(totals) else ""
+
+    @property
     def cost_notes(self) -> tuple[str, ...]:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
         copied = self.session.copied_turns
         notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        if self.stated_totals:
+            notes.append(self.stated_totals)
         other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
         if other:
             recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))

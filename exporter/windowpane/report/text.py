@@ -325,7 +325,8 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage of single calls"]
+        note = report.stated_totals or "the recording has no usage of single calls"
+        return [f"Cost   {formats.dollars(session.shown_cost_dollars, stated=session.is_cost_stated)}   {note}"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"

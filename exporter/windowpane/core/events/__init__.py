@@ -33,6 +33,7 @@ from windowpane.core.events.content import (
     EvictedBlock,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     ALERT_STREAM,
@@ -79,6 +80,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TrendReport,
     TurnEnded,
     TurnStarted,
@@ -141,10 +143,12 @@ __all__ = [
     "SessionRederived",
     "SessionStarted",
     "SessionTitled",
+    "StaticContentRemoved",
     "Strategy",
     "SubagentDelegated",
     "SubagentReturned",
     "TelemetryDropped",
+    "TotalsStated",
     "TrendReport",
     "TurnEnded",
     "TurnStarted",

@@ -26,6 +26,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -59,6 +60,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     UsageRejected,
@@ -83,6 +85,7 @@ Fact = (
     | BlocksReferenced
     | BlocksEvicted
     | ReplyDiscarded
+    | StaticContentRemoved
     | ContentCompressed
     | FidelityEvaluated
     | RulesFollowed
@@ -99,6 +102,7 @@ Fact = (
     | HistoryRepaired
     | UsageRejected
     | LimitChanged
+    | TotalsStated
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete

@@ -19,6 +19,7 @@ from windowpane.core.events import (
     EvictedBlock,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
     WindowRolled,
     event_id,
 )
@@ -224,13 +225,24 @@ class SessionTracker(TurnTracker):
 
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
+        removed = self._remove(block_ids, ReplyDiscarded, at)
+        self._remove_calls(removed)
+
+    def remove_static(self, block_ids: Sequence[str], at: float | None = None) -> None:
+        """Remove a system prompt or tool definitions that the agent no longer sends."""
+        self._remove(block_ids, StaticContentRemoved, at)
+
+    def _remove(
+        self, block_ids: Sequence[str], event: type[ReplyDiscarded | StaticContentRemoved], at: float | None
+    ) -> Sequence[Block]:
+        """Remove blocks by an event that is not an eviction; return them."""
         used, raw = self.gauge.used, self.window.tokens
         self.record_change("removed", block_ids)
         removed = self.window.replace(block_ids, ())
-        self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
-        self._remove_calls(removed)
+        self.record(event(tuple(block_ids), sum(block.tokens for block in removed)), at)
         self.gauge.count_removed(used, raw)
         self._totals.record_removal()
+        return removed
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None
