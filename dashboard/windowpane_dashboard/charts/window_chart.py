@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,9 +23,11 @@ from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.charts.event_track import add_event_track, event_kinds, row_pixels
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
-from windowpane_dashboard.queries.filters import Scale
 from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
+
+Scale = Literal["limit", "content"]
+"""The top of the chart: the limit, or the content."""
 
 STACKING: Final[tuple[Component, ...]] = (
     "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
@@ -77,7 +79,6 @@ def window_chart(
     palette: Palette,
     *,
     selected: int | None,
-    scale: Scale = "limit",
     axes: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
     forecast: bool = True,
@@ -91,7 +92,7 @@ def window_chart(
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns) if forecast else 0
     x_range = _x_range(int(turns["turn"].iloc[0]), last + ahead)
-    top = _top(turns, scale)
+    top = _top(turns, natural_scale(turns))
     if axes is not None:
         x_range, top = _x_range(axes.first, axes.last), axes.top
     figure = go.Figure()

@@ -176,12 +176,6 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
     )
 
 
-def turn_at(turns: pd.DataFrame, at: float) -> int:
-    """Return the first turn at or after a moment, else the last turn."""
-    later = turns.loc[turns["at"] >= at, "turn"]
-    return int(later.iloc[0] if len(later) else turns["turn"].iloc[-1])
-
-
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
     """Return the limits of the window in the order of turns; a correction replaces the limits that never were."""
     spans: dict[int, WindowLimits | None] = {}
