@@ -215,12 +215,10 @@ class ReplayAddress(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SearchAddress(Parameters):
-    """The search page: the query, the session it is limited to, and the block that is read."""
+    """The search page: the query, and the session it is limited to."""
 
     text: str | None = None
     session: str | None = None
-    pick: str | None = None
-    """The block that is read, as `block:session`."""
     project: str | None = None
 
 

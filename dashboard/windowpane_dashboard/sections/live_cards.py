@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.text.formats import UNKNOWN, ago, dollars, percent
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.queries.alerts import alert_title
+from windowpane_dashboard.queries.alerts import alert_address, alert_title
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.fleet import LiveSession
 from windowpane_dashboard.queries.titles import project, session_title
@@ -45,7 +45,7 @@ def _card(session: LiveSession, now: float) -> None:
     st.caption(escape_markdown(f"{full} · {cost}"))
     if session.alert is not None:
         fired = f"{alert_title(session.alert.alert)}, {ago(session.alert.fired_at, now)}"
-        link = SessionAddress(row.session_id, alert=f"{session.alert.alert}:{session.alert.crossing_turn}")
+        link = alert_address(session.alert)
         st.page_link("views/session.py", label=f":small[{escape_markdown(fired)}]", query_params=link.to_query())
 
 

@@ -25,7 +25,8 @@ def tool_use_section(view: SessionView) -> None:
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
-        st.text(f"Turn {view.turn}: {tokens(int(fill['tokens'].sum()))} tokens. Select a row to read its largest block.")
+        size = tokens(int(fill["tokens"].sum()))
+        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest block.")
         _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
@@ -33,19 +34,12 @@ def tool_use_section(view: SessionView) -> None:
         uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
 
 
-def _open_largest(fill: pd.DataFrame) -> None:
-    rows = st.session_state["fill_top"].selection.rows
-    if rows and rows[0] < min(TOP, len(fill)):  # below are the others and their sum
-        open_block(str(fill["block"].iloc[rows[0]]) or None)
-
-
 def _top(fill: pd.DataFrame) -> None:
     config = st.column_config
     widgets.table(
         top_frame(fill),
         key="fill_top",
-        on_select=lambda: _open_largest(fill),
-        selection_mode="single-row",
+        on_row=lambda row: open_block(fill["block"].iloc[row] or None) if row < min(TOP, len(fill)) else None,
         alt="The ten largest parts of the window, the others, and their sum",
         height="content",
         numbers={"share": NumberFormat("percent")},
@@ -68,7 +62,6 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         frame if sessions else frame.drop(columns="sessions"),
         key=key,
         alt=alt,
-        height="content" if len(frame) <= 10 else 400,
         numbers={"≈ cost": DOLLARS},
         column_config={
             "tool": config.TextColumn(width=150),

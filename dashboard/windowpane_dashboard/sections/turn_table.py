@@ -25,16 +25,13 @@ def turn_table_section(timeline: Timeline) -> None:
     frame = turn_table(timeline.turns)
     localized = st.column_config.NumberColumn(width=84)
     numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "utilization"]), localized)
-    if "time" in frame:
-        frame["time"] = times.in_reader_zone(frame["time"])
+    frame["time"] = times.in_reader_zone(frame["time"])
     last = int(timeline.turns["turn"].iloc[-1])
     widgets.table(
-        frame,
+        widgets.without_empty(frame, "time"),
         key=TABLE,
         alt="Turns of the session with the tokens of each component",
-        height=430 if len(frame) > 10 else "content",
-        on_select=lambda: _show_turn(frame, last),
-        selection_mode="single-row",
+        on_row=lambda row: select_turn(int(frame["turn"].iloc[row]), last),
         numbers={"utilization": SHARE},
         column_config={
             **numbers,
@@ -59,12 +56,4 @@ def turn_table(turns: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(**{label: turns[component] for component, label in labels.items()})
     table["limit"] = turns["limit_tokens"]
     table["utilization"] = turns["utilization"]
-    if table["time"].isna().all():
-        table = table.drop(columns="time")
     return table
-
-
-def _show_turn(frame: pd.DataFrame, last: int) -> None:
-    rows = st.session_state[TABLE].selection.rows
-    if rows and rows[0] < len(frame):
-        select_turn(int(frame["turn"].iloc[rows[0]]), last)

@@ -20,7 +20,7 @@ from windowpane_dashboard.page.own_links import follow_own_links
 from windowpane_dashboard.page.session_import import import_session
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.alerts import at_named_turn
+from windowpane_dashboard.queries.alerts import at_named_turn, requested_firing
 from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.titles import picker_label
@@ -38,7 +38,7 @@ from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.same_session import record_links
 from windowpane_dashboard.sections.session_alerts import session_alerts_section
-from windowpane_dashboard.sections.session_header import identity_line, metrics_row
+from windowpane_dashboard.sections.session_header import alert_line, identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionSection, SessionTab, SessionView, session_tabs
 from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
 from windowpane_dashboard.sections.timeline import (
@@ -73,6 +73,7 @@ def main() -> None:
         with selection:
             row = chosen_session(snapshot, position)
             position = at_named_turn(snapshot.store, row.session_id, position)
+            alert = requested_firing(snapshot.store, row.session_id, position)
         with handing, st.container(horizontal=True, gap="xsmall"):
             hand_over_buttons(snapshot.store, row)
         if st.session_state.get(DRAWN) != row.session_id:
@@ -83,6 +84,8 @@ def main() -> None:
             identity_line(row, timeline)
             parent_link(snapshot.store, row)
             record_links(snapshot.store, row)
+            if alert is not None:
+                alert_line(alert)
         phrases = session_phrases(
             row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
             again=timeline.largest_again, live=is_live(row, time.time()),
@@ -90,7 +93,7 @@ def main() -> None:
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
         with widgets.part():
             cost_sentence(snapshot, row)
-        metrics_row(row, timeline)
+        metrics_row(row, timeline, alert=alert)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")

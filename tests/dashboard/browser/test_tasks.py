@@ -114,6 +114,12 @@ class Person:
         self.clicks(scroller, position={"x": 17, "y": FIRST_ROW_PIXELS + ROW_PIXELS * index})
         return rows[index]
 
+    def sorts(self, name: str, column: str, *, at: int) -> None:
+        """Sort a table by a column, the highest first; its header is *at* this many pixels."""
+        header = {"x": at, "y": 16}
+        for _ in range(2):
+            self.clicks(self.table(name).locator(".dvn-scroller").first, position=header)
+
     def opens_session(self, session_id: str) -> None:
         """Open the session from the fleet page."""
         self.opens()
