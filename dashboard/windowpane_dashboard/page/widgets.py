@@ -13,6 +13,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane_dashboard.charts.layout import CONFIG
+from windowpane_dashboard.charts.legend import legend_html
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
@@ -43,7 +44,8 @@ def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None
 
 
 def main_chart(figure: go.Figure, *, key: str, alt: str) -> None:
-    """Show a chart with Plotly's buttons; its values are a table in another place of the page."""
+    """Show a window's chart below its legend, with Plotly's buttons; the page has its values as a table."""
+    st.html(legend_html(figure))
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
 
 

@@ -98,13 +98,13 @@ def delivery_state(row: AlertRow) -> DeliveryState:
 
 
 def delivery_text(row: AlertRow) -> str:
-    """Return the channels by delivery: `delivered: log, json; failed: mailto`."""
+    """Return the channels by delivery: `delivered: log, json; failed: mailto`; empty where nothing was sent."""
     parts = [
         f"{word}: {', '.join(channels)}"
         for word, channels in (("failed", row.failed), ("delivered", row.delivered))
         if channels
     ]
-    return "; ".join(parts) or "none"
+    return "; ".join(parts)
 
 
 def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringOutcome:

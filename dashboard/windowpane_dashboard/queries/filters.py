@@ -162,6 +162,13 @@ class SessionAddress(Parameters):
             return "find"
         return None if self.events is None else "events"
 
+    @property
+    def evidence(self) -> str | None:
+        """The key of the part of the page that the address is about."""
+        if self.block is not None:
+            return "block_panel"
+        return "alert_line" if self.alert is not None else None if self.compression is None else "compression"
+
     def url(self) -> str:
         """Return the address relative to the application."""
         return f"session?{urlencode(self.to_query())}"

@@ -53,8 +53,8 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
         icon=":material/open_in_new:",
         query_params=alert_address(row).to_query(),
     )
-    runbook_entry(row.alert)
     _change(row)
+    runbook_entry(row.alert)
 
 
 def _change(row: AlertRow) -> None:
@@ -76,7 +76,7 @@ def _value_text(store: EventReader, row: AlertRow) -> str:
     limit = "" if row.threshold is None else f", threshold {quantity_text(row.alert, row.threshold)}"
     text = "" if row.value is None else f" Value {value}{limit}"
     if ended is not None and ended.value is not None:
-        text += f"{';' if text else ''} returned to {quantity_text(row.alert, ended.value)}"
+        text += f"{';' if text else ''} at its end {quantity_text(row.alert, ended.value)}"
     return f"{text}." if text else ""
 
 

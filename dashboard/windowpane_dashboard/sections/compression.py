@@ -81,7 +81,8 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
             on_change=lambda: widget_state.apply(CHOICE, key, _choose),
             label_visibility="collapsed",
         )
-    _show(snapshot.store, row, recorded[chosen])
+    with st.container(key="compression"):
+        _show(snapshot.store, row, recorded[chosen])
 
 
 def _choose(index: int) -> None:

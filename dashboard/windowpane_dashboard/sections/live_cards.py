@@ -22,9 +22,9 @@ CARD_WIDTH: Final = 330
 
 def live_cards(sessions: Sequence[LiveSession], now: float) -> None:
     """Draw the cards side by side, in as many lines as the page is narrow."""
-    with st.container(horizontal=True, gap="small", key="live_cards"):
+    with st.grid(min_column_width=CARD_WIDTH, key="live_cards"):
         for number, session in enumerate(sessions):
-            with st.container(border=True, width=CARD_WIDTH, gap="xxsmall", key=f"live_card_{number}"):
+            with st.container(border=True, gap="xxsmall", height="stretch", key=f"live_card_{number}"):
                 _card(session, now)
 
 

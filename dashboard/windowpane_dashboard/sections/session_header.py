@@ -62,7 +62,8 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
 def alert_line(alert: AlertRow) -> None:
     """Draw what an alert reported, where a link to it opens the page."""
     name = f"{severity_label(alert.severity)}: {alert_title(alert.alert)} at turn {alert.fired_turn}"
-    st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(alert.summary)}.")
+    with st.container(key="alert_line"):
+        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(alert.summary)}.")
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:

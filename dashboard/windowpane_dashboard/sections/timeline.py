@@ -27,6 +27,7 @@ from windowpane_dashboard.style.theme import Palette
 PAGE = "session"
 CHART = "window_chart"
 TURN = "turn"
+OPENED = "times_opened"
 SLIDER = "turn_slider"
 EXACT = "exact_turn"
 EXACT_PIXELS = 130
@@ -39,6 +40,7 @@ def timeline_section(
     first, last = turns_of(timeline)
     requested = last if position.turn is None else position.turn
     changed = address.changed_elsewhere(PAGE)
+    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + changed
     if position.turn is None or TURN not in st.session_state or changed:
         st.session_state[TURN] = requested
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
@@ -87,6 +89,7 @@ def select_turn(turn: int, last: int) -> None:
 def turn_control(timeline: Timeline) -> int:
     """Draw the slider with the buttons next to it; return the selected turn."""
     first, last = turns_of(timeline)
+    position = SessionAddress.from_query(st.query_params.to_dict())
     if first == last:
         return last
     marked = timeline.marks["turn"]
@@ -134,7 +137,10 @@ def turn_control(timeline: Timeline) -> int:
         shortcut="N",
         on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
-    chart_sync(here, (CHART, "cache", "cost"), (SLIDER, EXACT), clicks=CHART, choose=go)
+    chart_sync(
+        here, (CHART, "cache", "cost"), (SLIDER, EXACT), clicks=CHART, choose=go,
+        evidence=position.evidence, opened=st.session_state.get(OPENED, 0),
+    )  # fmt: skip
     return here
 
 

@@ -124,7 +124,7 @@ def table_section(listed: Firings, now: float) -> None:
     """Draw the table of firings; selecting a row explains it."""
     frame = alert_frame(listed, now)
     frame["fired"] = times.in_reader_zone(frame["fired"])
-    frame = widgets.without_empty(frame, "fired")
+    frame = widgets.without_empty(frame, "fired", "delivery")
     config = st.column_config
     widgets.table(
         colored(frame, widgets.current_palette()),

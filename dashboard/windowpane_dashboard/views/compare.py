@@ -156,7 +156,7 @@ def charts(sides: list[ComparedSession]) -> None:
             axes=axes,
             forecast=live,
         )
-        widgets.chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
+        widgets.main_chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
         widgets.folded_table(
             f"{letter} as a table",
             partial(chart_table, turns),
