@@ -290,7 +290,7 @@ def of_html_report(session: StoredSession) -> Values:
         html.unescape(name): (html.unescape(value), html.unescape(unit))
         for name, value, unit in re.findall(r"<div><span>(.*?)</span><b>(.*?)</b><span>(.*?)</span></div>", page)
     }
-    heading = re.search(r"<h1>(.*?)</h1>", page)
+    heading = re.search(r"<p class=lead>(.*?)</p>", page)
     return {
         "headline": html.unescape(heading[1]) if heading else "",
         "utilization": tiles["utilization"][0],

@@ -178,7 +178,7 @@ def settings_text(row: AlertRow) -> tuple[str, str]:
     """
     rule, above = RULES_BY_NAME.get(row.alert), "health_monitoring:\n  alerts:\n"
     compares = rule is not None and rule.threshold is not None and row.value is not None
-    threshold = f"{above}    thresholds: {{{row.alert}: {row.value:.3g}}}" if compares else ""
+    threshold = f"{above}    thresholds: {{{row.alert}: {round(row.value or 0.0, 3)}}}" if compares else ""
     return threshold, f"{above}    disable: [{row.alert}]"
 
 

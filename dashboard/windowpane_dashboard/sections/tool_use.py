@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.store.records import ToolUse
 from windowpane.text.formats import tokens
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.page.number_formats import DOLLARS, NumberFormat
+from windowpane_dashboard.page.number_formats import BAR_SHARE, DOLLARS
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.window import open_block
@@ -42,10 +42,10 @@ def _top(fill: pd.DataFrame) -> None:
         on_row=lambda row: open_block(fill["block"].iloc[row] or None) if row < min(TOP, len(fill)) else None,
         alt="The ten largest parts of the window, the others, and their sum",
         height="content",
-        numbers={"share": NumberFormat("percent")},
+        numbers={"share": BAR_SHARE},
         column_config={
             "tokens": config.NumberColumn(width=72),
-            "share": config.ProgressColumn(width=150, format="percent", min_value=0.0, max_value=1.0),
+            "share": config.ProgressColumn(width=150, min_value=0.0, max_value=1.0),
             "component": config.TextColumn(width=118),
             "tool or content": config.TextColumn(width=110),
             "file or command": config.TextColumn(width=190),

@@ -132,6 +132,9 @@ _LAYOUT: Final = (
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
     "@page{size:A4;margin:12mm}@media print{body{font-size:11px}main{padding:0}table{font-size:10px}"
     "h1{font-size:18px}.lead{font-size:13px}h2{font-size:13px;margin:10px 0 4px}.tiles b{font-size:15px}"
+    ".tiles{grid-template-columns:repeat(8,1fr)}.tiles div{padding:4px 6px}"
+    ".tiles span,.legend span{font-size:9px}"
+    "svg{max-height:64mm}td:not(.long){white-space:nowrap}.lead,.quiet{margin:2px 0}"
     ".appendix,details{display:none}footer{margin-top:8px}*{print-color-adjust:exact}}"
 )
 
