@@ -67,6 +67,13 @@ RULE_SOURCE_LABELS: Final[dict[RuleSource, str]] = {
     "system": "system prompt",
     "memory": "memory file",
 }
+MISSTEP_LABELS: Final[dict[Misstep, str]] = {
+    "error": "tool error",
+    "repeated_read": "repeated read",
+    "repeated_call": "repeated call",
+    "correction": "correction by the user",
+}
+
 CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
     "added": "content was added before content that was sent already",
     "edited": "content that was sent already was changed",

@@ -33,6 +33,7 @@ from windowpane.core.events.derived import (
     CacheBroken,
     CompactionMeasured,
     ContentRegretted,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
@@ -119,6 +120,7 @@ Derived = (
     | VelocitySpiked
     | CompactionMeasured
     | ContentRegretted
+    | MisstepObserved
     | AlertFired
     | AlertResolved
     | NotificationDelivered
