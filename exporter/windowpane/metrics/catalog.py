@@ -232,8 +232,8 @@ REGRETS: Final = _counter(
 )  # fmt: skip
 MISSTEPS: Final = _counter(
     "missteps", "{misstep}",
-    "Failed tool results, repeated reads and calls, and corrections by the user, by the fill of the window at the "
-    "model call, 0.7 from 70% to below 80%.",
+    "Failed tool results, repeated reads and calls, and corrections by the user, by the fill of the window at "
+    "the model call: 0.7 is from 70% to below 80%.",
     "misstep.observed", "misstep", "utilization", by=("misstep", "fill"),
 )  # fmt: skip
 RULES_FOLLOWED: Final = _counter(

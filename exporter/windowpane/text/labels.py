@@ -10,6 +10,7 @@ from windowpane.core.vocabulary import (
     CacheBreakCause,
     Component,
     ContentType,
+    Misstep,
     RuleFate,
     RuleSource,
     Severity,

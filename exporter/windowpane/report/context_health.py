@@ -1,0 +1,318 @@
+"""Context health: missteps of an agent by the fill of its window and by the compactions so far.
+
+Each session is compared with itself: its missteps per 100 model calls above a share of the window less those
+below. A change is reported only where the interval of the mean difference over the sessions excludes zero. The
+interval is a percentile bootstrap that draws sessions (Efron and Tibshirani, An Introduction to the Bootstrap,
+1993, chapter 13), at 99% because five shares of the window are tried. Fill and age of a session grow together: a
+change shows that one of them makes a difference, not which.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, quantiles
+from typing import Final
+
+from windowpane.core.events import ContentCompressed, MisstepObserved
+from windowpane.core.vocabulary import MISSTEPS, Misstep
+from windowpane.report.calls import ended_turns
+from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.records import SessionRow, StoredEvent, TurnRow, intact_events
+from windowpane.text.formats import count, percent
+
+MINIMUM_SESSIONS: Final = 10
+"""Sessions below which nothing is compared."""
+MINIMUM_CALLS: Final = 10
+"""Calls of a session on each side, without which its rates say nothing."""
+SHARES: Final = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""Shares of the window above which a change is looked for."""
+TENTHS: Final = 11
+"""The last holds the calls of a window that was full."""
+MOST_COMPACTIONS: Final = 3
+"""Calls after more compactions count with those after this number."""
+MAXIMUM_SESSIONS: Final = 200
+"""Sessions that are compared, the latest."""
+MAXIMUM_EVENTS: Final = 2_000
+MINIMUM_CHANGED: Final = 8
+"""Sessions whose rates differ. If nothing changed, seven would all differ in one direction in 2 of 128 cases, which
+is more than 1%; a bootstrap does not show it."""
+RESAMPLES: Final = 2_000
+CONFIDENCE: Final = 0.99
+NOUNS: Final[dict[Misstep, str]] = {
+    "error": "errors",
+    "repeated_read": "repeated reads",
+    "repeated_call": "repeated calls",
+    "correction": "corrections",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCell:
+    """Model calls of one session with the same fill and number of compactions, and their missteps."""
+
+    calls: int = 0
+    missteps: Mapping[Misstep, int] = field(default_factory=dict)
+
+    def __add__(self, other: HealthCell) -> HealthCell:
+        """Return the calls and missteps of both."""
+        return HealthCell(self.calls + other.calls, Counter(self.missteps) + Counter(other.missteps))
+
+    def per_100(self, misstep: Misstep) -> float | None:
+        """Return the missteps per 100 calls; None without a call."""
+        return 100 * self.missteps.get(misstep, 0) / self.calls if self.calls else None
+
+
+EMPTY: Final = HealthCell()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHealth:
+    """The calls of one session by tenth of the window's fill and number of compactions before them."""
+
+    session_id: str
+    cells: Mapping[tuple[int, int], HealthCell]
+    """By tenth, from 0, and compactions."""
+
+    def where(self, chosen: Callable[[int, int], bool]) -> HealthCell:
+        """Return the sum of the cells whose tenth and number of compactions are *chosen*."""
+        return sum((cell for key, cell in self.cells.items() if chosen(*key)), EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of one misstep from one part of the sessions' calls to another; rates per 100 calls."""
+
+    misstep: Misstep
+    share: float | None
+    """Share of the window between both parts; None for the first compaction."""
+    sessions: int
+    """Sessions with enough calls in both parts."""
+    changed: int
+    """Those of them whose rates differ."""
+    before: float
+    """Mean over the sessions."""
+    after: float
+    low: float
+    """Ends of the interval of the mean difference."""
+    high: float
+
+    @property
+    def is_shown(self) -> bool:
+        """True if there are enough sessions and the interval excludes zero."""
+        is_enough = self.sessions >= MINIMUM_SESSIONS and self.changed >= MINIMUM_CHANGED
+        return is_enough and (self.low > 0 or self.high < 0)
+
+    @property
+    def text(self) -> str:
+        """The change in one sentence."""
+        where = "after a compaction" if self.share is None else f"above {percent(self.share)} of the window"
+        verb = "rise" if self.after > self.before else "fall"
+        noun = NOUNS[self.misstep]
+        return (
+            f"{noun.capitalize()} {verb} from {self.before:.1f} to {self.after:.1f} per 100 calls {where}, "
+            f"n = {count(self.sessions, 'session')} (difference {self.low:+.1f} to {self.high:+.1f})."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRow:
+    """One tenth of the window, or one number of compactions, over all sessions."""
+
+    label: str
+    calls: int
+    sessions: int
+    """Sessions with enough calls there."""
+    rates: Mapping[Misstep, tuple[float, float, float] | None]
+    """Lower quartile, median and upper quartile of the sessions' missteps per 100 calls; None if too few."""
+    pooled: Mapping[Misstep, float]
+    """Missteps per 100 calls of all sessions together."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextHealth:
+    """The context health of several sessions."""
+
+    sessions: Sequence[SessionHealth]
+    changes: Sequence[Change]
+    """Of each misstep at the lowest share of the window with a change, else the first; then at compactions."""
+
+    @property
+    def shown(self) -> list[Change]:
+        """The changes that the sessions show."""
+        return [change for change in self.changes if change.is_shown]
+
+    @property
+    def calls(self) -> int:
+        """All calls with a known fill."""
+        return sum(cell.calls for one in self.sessions for cell in one.cells.values())
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        if shown := self.shown:
+            return " ".join(change.text for change in shown)
+        compared = max((change.sessions for change in self.changes), default=0)
+        if compared < MINIMUM_SESSIONS:
+            return (
+                f"Too few sessions to compare: {compared} with {MINIMUM_CALLS} calls below and above half of the "
+                f"window; {MINIMUM_SESSIONS} are needed."
+            )
+        return f"No change with the fill of the window can be shown, n = {count(compared, 'session')}."
+
+    @property
+    def by_tenth(self) -> list[HealthRow]:
+        """The tenths of the window that calls were made in."""
+        return self._rows(
+            (f"{10 * tenth}–{10 * tenth + 10}%" if tenth < TENTHS - 1 else "100%", _is_tenth(tenth))
+            for tenth in range(TENTHS)
+        )
+
+    @property
+    def by_compactions(self) -> list[HealthRow]:
+        """The numbers of compactions that calls were made after."""
+        return self._rows(
+            (f"{number}{'+' if number == MOST_COMPACTIONS else ''}", _is_after(number))
+            for number in range(MOST_COMPACTIONS + 1)
+        )
+
+    def _rows(self, parts: Iterable[tuple[str, Callable[[int, int], bool]]]) -> list[HealthRow]:
+        rows = (_row(label, [one.where(chosen) for one in self.sessions]) for label, chosen in parts)
+        return [row for row in rows if row.calls]
+
+
+def _is_tenth(number: int) -> Callable[[int, int], bool]:
+    return lambda tenth, _compactions: tenth == number
+
+
+def _is_after(number: int) -> Callable[[int, int], bool]:
+    return lambda _tenth, compactions: compactions == number
+
+
+def _row(label: str, cells: Sequence[HealthCell]) -> HealthRow:
+    total = sum(cells, EMPTY)
+    enough = [cell for cell in cells if cell.calls >= MINIMUM_CALLS]
+    rates = {one: [rate for cell in enough if (rate := cell.per_100(one)) is not None] for one in MISSTEPS}
+    return HealthRow(
+        label,
+        total.calls,
+        len(enough),
+        {one: _quartiles(values) for one, values in rates.items()},
+        {one: total.per_100(one) or 0.0 for one in MISSTEPS},
+    )
+
+
+def _quartiles(values: Sequence[float]) -> tuple[float, float, float] | None:
+    if len(values) < MINIMUM_SESSIONS:
+        return None
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return low, middle, high
+
+
+# -- sessions -------------------------------------------------------------------------------------------------
+
+
+def session_health(
+    session_id: str, turns: Sequence[TurnRow], missteps: Iterable[tuple[int, Misstep]], compactions: Iterable[int]
+) -> SessionHealth:
+    """Return the health of a session, from *missteps* with the turn of their call and the turns of *compactions*.
+
+    Calls without a known fill do not count.
+    """
+    by_turn: dict[int, Counter[Misstep]] = {}
+    for turn, misstep in missteps:
+        by_turn.setdefault(turn, Counter())[misstep] += 1
+    compacted = sorted(compactions)
+    cells: dict[tuple[int, int], HealthCell] = {}
+    passed = 0
+    for row in ended_turns(turns):
+        while passed < len(compacted) and compacted[passed] <= row.turn:
+            passed += 1
+        if row.utilization is not None:
+            key = (min(TENTHS - 1, int(row.utilization * 10)), min(MOST_COMPACTIONS, passed))
+            cells[key] = cells.get(key, EMPTY) + HealthCell(1, by_turn.get(row.turn, Counter()))
+    return SessionHealth(session_id, cells)
+
+
+def read_session_health(store: EventReader, session: SessionRow, turns: Sequence[TurnRow]) -> SessionHealth:
+    """Read the health of one session; *turns* are its turns."""
+    query = EventFilter(
+        session_id=session.session_id,
+        types=(MisstepObserved.type, ContentCompressed.type),
+        limit=MAXIMUM_EVENTS,
+    )
+    events = intact_events(store.events_or_damage(query))
+    return session_health(session.session_id, turns, _missteps(events), _compactions(events))
+
+
+def _missteps(events: Iterable[StoredEvent]) -> list[tuple[int, Misstep]]:
+    return [
+        (data.call_turn, data.misstep) for one in events if isinstance(data := one.event.data, MisstepObserved)
+    ]
+
+
+def _compactions(events: Iterable[StoredEvent]) -> list[int]:
+    """Return the turns whose calls are the first after a compaction."""
+    return [
+        one.event.context.turn
+        for one in events
+        if isinstance(data := one.event.data, ContentCompressed)
+        and data.strategy == "compaction"
+        and data.outcome == "accepted"
+    ]
+
+
+def read_health(store: EventReader, query: SessionFilter) -> ContextHealth:
+    """Read the health of the latest sessions that match *query*; those with copied calls do not count."""
+    rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))
+    return health_of(
+        [read_session_health(store, row, store.turns(row.session_id)) for row in rows if not row.copied_turns]
+    )
+
+
+# -- comparison -----------------------------------------------------------------------------------------------
+
+
+def health_of(sessions: Sequence[SessionHealth]) -> ContextHealth:
+    """Return the health of *sessions* with the change of each misstep."""
+    known = [one for one in sessions if one.cells]
+    changes = [_change_by_fill(known, misstep) for misstep in MISSTEPS]
+    changes += [_change(known, misstep, None) for misstep in MISSTEPS]
+    return ContextHealth(known, changes)
+
+
+def _change_by_fill(sessions: Sequence[SessionHealth], misstep: Misstep) -> Change:
+    tried = [_change(sessions, misstep, share) for share in SHARES]
+    return next((change for change in tried if change.is_shown), tried[0])
+
+
+def _change(sessions: Sequence[SessionHealth], misstep: Misstep, share: float | None) -> Change:
+    first_tenth = None if share is None else round(10 * share)
+
+    def is_after(tenth: int, compactions: int) -> bool:
+        return compactions > 0 if first_tenth is None else tenth >= first_tenth
+
+    sides = ((one.where(lambda *key: not is_after(*key)), one.where(is_after)) for one in sessions)
+    pairs = [
+        (below.per_100(misstep) or 0.0, above.per_100(misstep) or 0.0)
+        for below, above in sides
+        if min(below.calls, above.calls) >= MINIMUM_CALLS
+    ]
+    if not pairs:
+        return Change(misstep, share, 0, 0, 0.0, 0.0, 0.0, 0.0)
+    before, after = (fmean(rates) for rates in zip(*pairs, strict=True))
+    low, high = mean_interval([above - below for below, above in pairs])
+    changed = sum(below != above for below, above in pairs)
+    return Change(misstep, share, len(pairs), changed, before, after, low, high)
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the interval of the mean of *values* by a bootstrap; the same values give the same interval."""
+    if min(values) == max(values):
+        return values[0], values[0]
+    draw = random.Random(len(values)).choices  # noqa: S311  # a statistic, not a secret
+    means = sorted(fmean(draw(values, k=len(values))) for _ in range(RESAMPLES))
+    tail = round((1 - confidence) / 2 * RESAMPLES)
+    return means[tail], means[-1 - tail]
