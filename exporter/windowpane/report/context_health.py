@@ -37,8 +37,8 @@ MAXIMUM_SESSIONS: Final = 200
 """Sessions that are compared, the latest."""
 MAXIMUM_EVENTS: Final = 2_000
 MINIMUM_CHANGED: Final = 8
-"""Sessions whose rates differ. If nothing changed, seven would all differ in one direction in 2 of 128 cases, which
-is more than 1%; a bootstrap does not show it."""
+"""Sessions whose rates differ. If nothing changed, seven would all differ in one direction in 2 of 128 cases,
+which is more than 1%; a bootstrap does not show it."""
 RESAMPLES: Final = 2_000
 CONFIDENCE: Final = 0.99
 NOUNS: Final[dict[Misstep, str]] = {
