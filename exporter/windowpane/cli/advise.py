@@ -44,8 +44,8 @@ def command(
     """Say whether agents get worse as their window fills, and at which size it should be compacted.
 
     Reads the latest 200 sessions that match. Missteps are failed tool calls, repeated reads and calls, and
-    corrections by the user; each session is compared with itself. The sessions are then replayed at lower levels of
-    compaction: dollars, compactions and rules that stay visible, with the lines for the agent's settings.
+    corrections by the user; each session is compared with itself. The sessions are then replayed at lower levels
+    of compaction: dollars, compactions and rules that stay visible, with the lines for the agent's settings.
 
     \b
     Example:

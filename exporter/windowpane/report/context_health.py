@@ -264,6 +264,49 @@ def _compactions(events: Iterable[StoredEvent]) -> list[int]:
     ]
 
 
+FULL_SHARE: Final = 0.7
+"""Share of the window on both sides of which one session's missteps are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMissteps:
+    """The missteps of one session; a single session shows no trend."""
+
+    below: HealthCell
+    """Calls below 70% of the window, and those above."""
+    above: HealthCell
+
+    @property
+    def text(self) -> str:
+        """The missteps in one line; empty without any."""
+        total = self.below + self.above
+        counts = [
+            f"{number} {NOUNS[one] if number > 1 else NOUNS[one].removesuffix('s')}"
+            for one in MISSTEPS
+            if (number := total.missteps.get(one, 0))
+        ]
+        if not counts:
+            return ""
+        sides = [
+            f"{100 * sum(cell.missteps.values()) / cell.calls:.1f} {where} {percent(FULL_SHARE)} of the window "
+            f"({count(cell.calls, 'call')})"
+            for cell, where in ((self.below, "below"), (self.above, "above"))
+            if cell.calls
+        ]
+        return f"{', '.join(counts)}; per 100 calls {', '.join(sides)}"
+
+
+NO_MISSTEPS: Final = SessionMissteps(EMPTY, EMPTY)
+
+
+def missteps_of(health: SessionHealth) -> SessionMissteps:
+    """Return the missteps of one session on both sides of 70% of its window."""
+    first = round(10 * FULL_SHARE)
+    return SessionMissteps(
+        health.where(lambda tenth, _: tenth < first), health.where(lambda tenth, _: tenth >= first)
+    )
+
+
 def read_health(store: EventReader, query: SessionFilter) -> ContextHealth:
     """Read the health of the latest sessions that match *query*; those with copied calls do not count."""
     rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))

@@ -130,7 +130,8 @@ def _tables(report: SessionReport) -> str:
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
             formats.tokens(item.window_after), formats.ratio(item.fidelity),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
-            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
+            "; ".join(item.faults), ", ".join(item.needed_again),
+            item.regrowth.text if item.regrowth is not None else "", item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
@@ -168,6 +169,7 @@ def _tables(report: SessionReport) -> str:
                     "facts lost",
                     "faults found",
                     "needed again",
+                    "refilled",
                     "note",
                 ),
                 compressions,
