@@ -22,7 +22,7 @@ from windowpane.core.vocabulary import MISSTEPS
 from windowpane.store.interface import SessionFilter
 
 if TYPE_CHECKING:
-    from windowpane.evaluation.compaction_threshold import ThresholdAdvice
+    from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
     from windowpane.report.context_health import ContextHealth, HealthRow
 
 
@@ -51,7 +51,7 @@ def command(
     Example:
       windowpane advise --repository shop --days 30
     """
-    from windowpane.evaluation.compaction_threshold import read_advice  # slow to load
+    from windowpane.evaluation.replay.compaction_threshold import read_advice  # slow to load
     from windowpane.report.context_health import read_health
 
     query = SessionFilter(agent=agent, at_from=_since(days), **names)
@@ -117,12 +117,15 @@ def _health_data(health: ContextHealth) -> dict[str, Any]:
 
 
 def _print_advice(advice: ThresholdAdvice) -> None:
-    from windowpane.evaluation.advice_text import advice_sentences, level_cells, setting_lines
+    from windowpane.evaluation.replay.advice_text import (
+        LEVEL_COLUMNS,
+        advice_sentences,
+        level_cells,
+        setting_lines,
+    )
 
     click.echo(f"\n{plain(advice.agent)}: {advice_sentences(advice)}")
-    table = frameless_table(
-        {"compact at": (10, None)}, {"dollars": 9, "a month": 8, "compactions": 11, "a week": 6, "rules": 6}
-    )
+    table = frameless_table({LEVEL_COLUMNS[0]: (10, None)}, dict.fromkeys(LEVEL_COLUMNS[1:], 6))
     for one in (advice.present, *advice.lower):
         table.add_row(*level_cells(advice, one))
     print_table(table)
@@ -134,7 +137,7 @@ def _print_advice(advice: ThresholdAdvice) -> None:
 
 
 def _advice_data(advice: ThresholdAdvice) -> dict[str, Any]:
-    from windowpane.evaluation.advice_text import advice_sentences, setting_lines
+    from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
 
     settings = setting_lines(advice)
     return {

@@ -52,7 +52,9 @@ class Regrowth:
         level = tokens_short(self.level_tokens)
         after = f"after {count(self.turns, 'turn')}"
         reached = (
-            f"back at {level} {after}" if self.is_back else f"{tokens_short(self.end_tokens)} of {level} {after}"
+            f"back at {level} {after}"
+            if self.is_back
+            else f"refilled to {tokens_short(self.end_tokens)} of {level} {after}"
         )
         parts = (_listed(self.components), _listed(self.largest))
         return ": ".join([reached, "; most of it ".join(filter(None, parts))] if any(parts) else [reached])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from windowpane.evaluation.compaction_threshold import LevelResult, ThresholdAdvice
+from windowpane.evaluation.replay.compaction_threshold import LevelResult, ThresholdAdvice
 from windowpane.report.context_health import MINIMUM_SESSIONS
 from windowpane.sources.transcripts.agent_settings import SettingLines, lines_for_level
 from windowpane.text.formats import UNKNOWN, count, dollars, percent, tokens_short
+
+LEVEL_COLUMNS = ("compact at", "dollars", "a month", "compactions", "a week", "rules visible")
+"""Titles of `level_cells`."""
 
 
 def advice_sentences(advice: ThresholdAdvice) -> str:
@@ -13,9 +16,16 @@ def advice_sentences(advice: ThresholdAdvice) -> str:
     present = dollars(advice.present.dollars)
     basis = (
         f"At the present level the replay of {count(advice.sessions, 'session')} costs {present}, "
-        f"the recordings {dollars(advice.recorded_dollars)}."
+        f"the recordings {dollars(advice.recorded_dollars)}. It is based on "
+        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}."
     )
     return f"{_proposal(advice)} {basis}"
+
+
+def _rules(advice: ThresholdAdvice) -> str:
+    """Return the number of rules that the survival was measured on."""
+    followed = advice.compactions.followed
+    return f" and {count(followed[0], 'rule')}" if followed else ""
 
 
 def _proposal(advice: ThresholdAdvice) -> str:
