@@ -131,7 +131,7 @@ def _rounded(value: float, name: str) -> float:
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
     """Return the managed setup with the fewest overflows; among those the best fidelity, then the least cost.
 
-    So a setup that keeps less is never best because it is cheaper. Only setups that ran on every session are
+    So a setup that keeps less is never best because it costs less. Only setups that ran on every session are
     compared; None where all come out alike.
     """
     most = max((len(result.runs) for result in results), default=0)

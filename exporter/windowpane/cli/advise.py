@@ -41,7 +41,7 @@ def command(
     store_path: StoreName | None,
     **names: Unpack[SessionNames],
 ) -> None:
-    """Say whether agents get worse as their window fills, and at which size it should be compacted.
+    """Show whether agents get worse as their window fills, and at which size it should be compacted.
 
     Reads the latest 200 sessions that match. Missteps are failed tool calls, repeated reads and calls, and
     corrections by the user; each session is compared with itself. The sessions are then replayed at lower levels
@@ -107,7 +107,7 @@ def _health_data(health: ContextHealth) -> dict[str, Any]:
         "sessions": len(health.sessions),
         "calls": health.calls,
         "answer": health.headline,
-        "changes": [{**asdict(change), "is_shown": change.is_shown} for change in health.changes],
+        "changes": [{**asdict(change), "is_evident": change.is_evident} for change in health.changes],
         "by_tenth": [asdict(row) for row in health.by_tenth],
         "by_compactions": [asdict(row) for row in health.by_compactions],
     }

@@ -3,7 +3,7 @@
 Each session is compared with itself: its missteps per 100 model calls above a share of the window less those
 below. A change is reported only where the interval of the mean difference over the sessions excludes zero. The
 interval is a percentile bootstrap that draws sessions (Efron and Tibshirani, An Introduction to the Bootstrap,
-1993, chapter 13), at 99% because five shares of the window are tried. Fill and age of a session grow together: a
+1993, chapter 13); all changes that are tried hold together at 95%. Fill and age of a session grow together: a
 change shows that one of them makes a difference, not which.
 """
 
@@ -26,7 +26,7 @@ from windowpane.text.formats import count, percent
 MINIMUM_SESSIONS: Final = 10
 """Sessions below which nothing is compared."""
 MINIMUM_CALLS: Final = 10
-"""Calls of a session on each side, without which its rates say nothing."""
+"""Calls of a session on each side, without which its rates are noise."""
 SHARES: Final = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Shares of the window above which a change is looked for."""
 TENTHS: Final = 11
@@ -36,11 +36,12 @@ MOST_COMPACTIONS: Final = 3
 MAXIMUM_SESSIONS: Final = 200
 """Sessions that are compared, the latest."""
 MAXIMUM_EVENTS: Final = 2_000
-MINIMUM_CHANGED: Final = 8
-"""Sessions whose rates differ. If nothing changed, seven would all differ in one direction in 2 of 128 cases,
-which is more than 1%; a bootstrap does not show it."""
-RESAMPLES: Final = 2_000
-CONFIDENCE: Final = 0.99
+MINIMUM_CHANGED: Final = 10
+"""Sessions whose rates differ. If nothing changed, nine would all differ in one direction in 2 of 512 cases,
+which is more than the intervals allow; a bootstrap does not show it."""
+RESAMPLES: Final = 4_000
+CONFIDENCE: Final = 1 - 0.05 / (len(MISSTEPS) * (len(SHARES) + 1))
+"""Of one change, by Bonferroni's correction for the number of changes that are tried."""
 NOUNS: Final[dict[Misstep, str]] = {
     "error": "errors",
     "repeated_read": "repeated reads",
@@ -100,7 +101,7 @@ class Change:
     high: float
 
     @property
-    def is_shown(self) -> bool:
+    def is_evident(self) -> bool:
         """True if there are enough sessions and the interval excludes zero."""
         is_enough = self.sessions >= MINIMUM_SESSIONS and self.changed >= MINIMUM_CHANGED
         return is_enough and (self.low > 0 or self.high < 0)
@@ -140,9 +141,9 @@ class ContextHealth:
     """Of each misstep at the lowest share of the window with a change, else the first; then at compactions."""
 
     @property
-    def shown(self) -> list[Change]:
+    def evident(self) -> list[Change]:
         """The changes that the sessions show."""
-        return [change for change in self.changes if change.is_shown]
+        return [change for change in self.changes if change.is_evident]
 
     @property
     def calls(self) -> int:
@@ -152,8 +153,8 @@ class ContextHealth:
     @property
     def headline(self) -> str:
         """The result in one sentence."""
-        if shown := self.shown:
-            return " ".join(change.text for change in shown)
+        if evident := self.evident:
+            return " ".join(change.text for change in evident)
         compared = max((change.sessions for change in self.changes), default=0)
         if compared < MINIMUM_SESSIONS:
             return (
@@ -320,15 +321,15 @@ def read_health(store: EventReader, query: SessionFilter) -> ContextHealth:
 
 def health_of(sessions: Sequence[SessionHealth]) -> ContextHealth:
     """Return the health of *sessions* with the change of each misstep."""
-    known = [one for one in sessions if one.cells]
-    changes = [_change_by_fill(known, misstep) for misstep in MISSTEPS]
-    changes += [_change(known, misstep, None) for misstep in MISSTEPS]
-    return ContextHealth(known, changes)
+    measured = [one for one in sessions if one.cells]
+    changes = [_change_by_fill(measured, misstep) for misstep in MISSTEPS]
+    changes += [_change(measured, misstep, None) for misstep in MISSTEPS]
+    return ContextHealth(measured, changes)
 
 
 def _change_by_fill(sessions: Sequence[SessionHealth], misstep: Misstep) -> Change:
     tried = [_change(sessions, misstep, share) for share in SHARES]
-    return next((change for change in tried if change.is_shown), tried[0])
+    return next((change for change in tried if change.is_evident), tried[0])
 
 
 def _change(sessions: Sequence[SessionHealth], misstep: Misstep, share: float | None) -> Change:

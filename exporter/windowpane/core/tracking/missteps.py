@@ -34,7 +34,7 @@ _CODE_ONE: Final = re.compile(r"(?:code:?|status|\"exit_code\":) ?1\b", re.IGNOR
 _ANSWERS_BY_CODE: Final = frozenset(
     {"ag", "cmp", "diff", "egrep", "fgrep", "git diff", "git grep", "grep", "rg", "test", "which"}
 )
-"""Programs whose exit code 1 says no, not that they failed."""
+"""Programs whose exit code 1 is an answer, not a failure."""
 _REFUSED: Final = "The user doesn't want to"
 """Start of the result of a call that the user refused in Claude Code."""
 CORRECTION: Final = re.compile(
@@ -51,8 +51,8 @@ def has_failed(output: str, call: Block | None) -> bool:
     if _FAILED.match(start) is None:
         return False
     program = (call.target or "") if call is not None else ""
-    says_no = {program, program.partition(" ")[0]} & _ANSWERS_BY_CODE
-    return not (says_no and _CODE_ONE.search(start))
+    answers = {program, program.partition(" ")[0]} & _ANSWERS_BY_CODE
+    return not (answers and _CODE_ONE.search(start))
 
 
 def _can_repeat(call: Block, access: Access) -> bool:

@@ -31,19 +31,19 @@ def _rules(advice: ThresholdAdvice) -> str:
 def _proposal(advice: ThresholdAdvice) -> str:
     if advice.sessions < MINIMUM_SESSIONS:
         return f"Too few sessions to advise: {advice.sessions}; {MINIMUM_SESSIONS} are needed."
-    best, cheapest = advice.best, advice.cheapest
+    best, lowest = advice.best, advice.lowest_cost
     if best is not None:
         return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}."
-    if cheapest is None:
+    if lowest is None:
         return "Keep the level: no lower one saves money for certain."
     if advice.present.survival is None:
         return (
-            f"No advice: rule survival is unknown. Cheapest at {tokens_short(cheapest.level_tokens)}: "
-            f"{_effect(advice, cheapest)}."
+            f"No advice: rule survival is unknown. Lowest cost at {tokens_short(lowest.level_tokens)}: "
+            f"{_effect(advice, lowest)}."
         )
     return (
-        f"Keep the level: every lower one that saves money loses rules. Cheapest at "
-        f"{tokens_short(cheapest.level_tokens)}: {_effect(advice, cheapest)}."
+        f"Keep the level: every lower one that saves money loses rules. Lowest cost at "
+        f"{tokens_short(lowest.level_tokens)}: {_effect(advice, lowest)}."
     )
 
 

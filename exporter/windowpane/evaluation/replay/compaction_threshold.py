@@ -2,7 +2,7 @@
 
 The replay needs no content. Every level, the present one included, sees the same growth, call by call: what each
 recorded call added, without what was read again after a compaction. A simulated compaction costs one call that
-reads the window and writes a summary, leaves the median size that recorded ones left, keeps the median share of
+reads the window and writes a summary, results in the median size of recorded ones, keeps the median share of
 it in the prompt cache, and brings back the mean of what was read again. Recorded cache breaks occur at every
 level. Further calls that an agent makes because it forgot something are not simulated.
 
@@ -38,16 +38,16 @@ from windowpane.store.records import SessionRow, TurnRow, intact_events
 LEVELS: Final = (60_000, 80_000, 100_000, 120_000, 140_000, 160_000, 200_000, 300_000, 400_000, 500_000, 700_000)
 """Levels that are tried below the present one, in tokens."""
 SMALLEST_WINDOW_RATIO: Final = 1.5
-"""A level below this multiple of what a compaction leaves would compact without end."""
+"""A level below this multiple of the size after a compaction would compact without end."""
 MINIMUM_COMPACTIONS: Final = 3
 """Recorded compactions without which their size is not known."""
 MINIMUM_RULES: Final = 10
-"""Rules that have been through a number of compactions, without which that number says nothing."""
+"""Rules that have been through a number of compactions, without which that number is not used."""
 SAME_SURVIVAL: Final = 0.005
 """Difference of rule survival that is not visible in percent."""
 MONTH_DAYS: Final = 30
 MINIMUM_DAYS: Final = 7
-"""Days of recordings without which nothing is said of a month."""
+"""Days of recordings without which nothing is computed per month."""
 DAY_SECONDS: Final = 86_400
 MAXIMUM_SESSIONS: Final = 200
 MAXIMUM_EVENTS: Final = 2_000
@@ -55,7 +55,7 @@ _READ: Final = (ContentCompressed, CompactionMeasured, ContentRegretted, CacheBr
 
 
 class CallStep(NamedTuple):
-    """What one recorded call adds to the window at any level."""
+    """The content that one recorded call adds to the window at any level."""
 
     model: str
     grown_tokens: int
@@ -83,7 +83,7 @@ class RecordedSession:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCompactions:
-    """What the compactions of an agent left, and what was read again after them."""
+    """Sizes after the compactions of an agent, and the content read again after them."""
 
     count: int
     tokens_after: int
@@ -105,12 +105,12 @@ class RecordedCompactions:
         """
         if compactions == 0:
             return 1.0
-        known = [seen / total for total, seen in zip(self.followed, self.visible, strict=True) if total]
+        shares = [seen / total for total, seen in zip(self.followed, self.visible, strict=True) if total]
         enough = len([total for total in self.followed if total >= MINIMUM_RULES])
         if not enough or self.followed[0] < MINIMUM_RULES:
             return None
-        recorded = min(known[: min(compactions, enough)], default=1.0)
-        return recorded * known[0] ** max(0, compactions - enough)
+        recorded = min(shares[: min(compactions, enough)], default=1.0)
+        return recorded * shares[0] ** max(0, compactions - enough)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ class LevelResult:
     saved_dollars: float = 0.0
     """Less than at the present level; in the recorded time."""
     saved_low: float = 0.0
-    """Ends of the 99% interval over the sessions."""
+    """Ends of the interval over the sessions."""
     saved_high: float = 0.0
 
     @property
-    def is_cheaper(self) -> bool:
+    def saves(self) -> bool:
         """True if the interval of what is saved excludes zero."""
         return self.saved_low > 0
 
@@ -154,22 +154,22 @@ class ThresholdAdvice:
 
     @property
     def best(self) -> LevelResult | None:
-        """The cheapest lower level at which no more rules are lost; None without one, or if that is not known."""
-        kept = self.present.survival
-        if kept is None or self.sessions < MINIMUM_SESSIONS:
+        """The lower level of the lowest cost at which no more rules are lost; None without one, or if unknown."""
+        present = self.present.survival
+        if present is None or self.sessions < MINIMUM_SESSIONS:
             return None
         equal = [
             one
             for one in self.lower
-            if one.is_cheaper and one.survival is not None and one.survival >= kept - SAME_SURVIVAL
+            if one.saves and one.survival is not None and one.survival >= present - SAME_SURVIVAL
         ]
         return min(equal, key=lambda one: one.dollars, default=None)
 
     @property
-    def cheapest(self) -> LevelResult | None:
-        """The cheapest lower level, whatever it loses."""
-        cheaper = [one for one in self.lower if one.is_cheaper] if self.sessions >= MINIMUM_SESSIONS else []
-        return min(cheaper, key=lambda one: one.dollars, default=None)
+    def lowest_cost(self) -> LevelResult | None:
+        """The lower level of the lowest cost, whatever it loses."""
+        saving = [one for one in self.lower if one.saves] if self.sessions >= MINIMUM_SESSIONS else []
+        return min(saving, key=lambda one: one.dollars, default=None)
 
     def per_month(self, dollars: float) -> float | None:
         """Return dollars of the recorded time as dollars a month; None for less than a week."""
@@ -193,8 +193,8 @@ def read_advice(store: EventReader, query: SessionFilter) -> list[ThresholdAdvic
     for row in rows:
         if not row.copied_turns:
             by_agent.setdefault(row.agent, []).append(row)
-    found = (advice_of(agent, [_Evidence.read(store, row) for row in own]) for agent, own in by_agent.items())
-    return sorted((one for one in found if one is not None), key=lambda one: -one.recorded_dollars)
+    advice = (advice_of(agent, [_Evidence.read(store, row) for row in own]) for agent, own in by_agent.items())
+    return sorted((one for one in advice if one is not None), key=lambda one: -one.recorded_dollars)
 
 
 class _Evidence(NamedTuple):
@@ -394,7 +394,7 @@ def _survival(replays: Sequence[Replayed], survival: Callable[[int], float | Non
     calls: Counter[int] = Counter()
     for one in replays:
         calls.update(one.calls)
-    kept = {number: survival(number) for number in calls}
+    shares = {number: survival(number) for number in calls}
     if survival(1) is None or not calls:
         return None
-    return math.fsum((kept[number] or 0.0) * made for number, made in calls.items()) / calls.total()
+    return math.fsum((shares[number] or 0.0) * made for number, made in calls.items()) / calls.total()

@@ -137,7 +137,7 @@ def lines_for_level(agent: str, level_tokens: int, *, limit_tokens: int | None) 
 
 
 def _lines_of_share(agent: str, level_tokens: int, limit_tokens: int) -> SettingLines | None:
-    """Return the settings of agents whose level is a share of the window, or what it leaves free."""
+    """Return the settings of agents whose level is a share of the window, or its free part."""
     share = round(min(1.0, level_tokens / limit_tokens), 3)
     if agent == "goose":
         return SettingLines("~/.config/goose/config.yaml", f"GOOSE_AUTO_COMPACT_THRESHOLD: {share}")
