@@ -18,7 +18,7 @@ from typing import Final
 
 from windowpane.core.events import ContentCompressed, MisstepObserved
 from windowpane.core.vocabulary import MISSTEPS, Misstep
-from windowpane.report.calls import ended_turns
+from windowpane.report.calls import calls_after, ended_turns
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
 from windowpane.store.records import SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text.formats import count, percent
@@ -225,7 +225,7 @@ def session_health(
     by_turn: dict[int, Counter[Misstep]] = {}
     for turn, misstep in missteps:
         by_turn.setdefault(turn, Counter())[misstep] += 1
-    compacted = sorted(compactions)
+    compacted = sorted(calls_after(turns, compactions).values())
     cells: dict[tuple[int, int], HealthCell] = {}
     passed = 0
     for row in ended_turns(turns):
@@ -255,7 +255,7 @@ def _missteps(events: Iterable[StoredEvent]) -> list[tuple[int, Misstep]]:
 
 
 def _compactions(events: Iterable[StoredEvent]) -> list[int]:
-    """Return the turns whose calls are the first after a compaction."""
+    """Return the turns in or after which the window was compacted."""
     return [
         one.event.context.turn
         for one in events
@@ -323,16 +323,17 @@ def health_of(sessions: Sequence[SessionHealth]) -> ContextHealth:
     """Return the health of *sessions* with the change of each misstep."""
     measured = [one for one in sessions if one.cells]
     changes = [_change_by_fill(measured, misstep) for misstep in MISSTEPS]
-    changes += [_change(measured, misstep, None) for misstep in MISSTEPS]
+    changes += [change_at(measured, misstep, None) for misstep in MISSTEPS]
     return ContextHealth(measured, changes)
 
 
 def _change_by_fill(sessions: Sequence[SessionHealth], misstep: Misstep) -> Change:
-    tried = [_change(sessions, misstep, share) for share in SHARES]
+    tried = [change_at(sessions, misstep, share) for share in SHARES]
     return next((change for change in tried if change.is_evident), tried[0])
 
 
-def _change(sessions: Sequence[SessionHealth], misstep: Misstep, share: float | None) -> Change:
+def change_at(sessions: Sequence[SessionHealth], misstep: Misstep, share: float | None) -> Change:
+    """Return the change of *misstep* above a *share* of the window, None for after a compaction."""
     first_tenth = None if share is None else round(10 * share)
 
     def is_after(tenth: int, compactions: int) -> bool:

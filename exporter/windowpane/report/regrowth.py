@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.vocabulary import REPLY_TYPES, Component
-from windowpane.report.calls import sent_calls
+from windowpane.report.calls import calls_after, sent_calls
 from windowpane.store.interface import EventReader
 from windowpane.store.records import BlockRow, TurnRow
 from windowpane.text.formats import count, tokens_short
@@ -67,10 +67,13 @@ def _listed(parts: Sequence[RefilledPart]) -> str:
 def read_regrowth(
     store: EventReader, session_id: str, turns: Sequence[TurnRow], *, compacted_turn: int, next_turn: int | None
 ) -> Regrowth | None:
-    """Read the regrowth after the compaction before the call of *compacted_turn*; None without calls around it.
+    """Read the regrowth after a compaction in or after *compacted_turn*; None without calls around it.
 
     *next_turn* is that of the next compaction.
     """
+    first_calls = calls_after(turns, [compacted_turn] if next_turn is None else [compacted_turn, next_turn])
+    compacted_turn = first_calls[compacted_turn]
+    next_turn = None if next_turn is None else first_calls[next_turn]
     calls = sent_calls(turns)
     before = [call for call in calls if call.turn < compacted_turn]
     after = [

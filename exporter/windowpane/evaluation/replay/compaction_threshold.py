@@ -29,7 +29,7 @@ from windowpane.core.events import (
     Usage,
 )
 from windowpane.models.catalog import packaged_catalog
-from windowpane.report.calls import ended_turns
+from windowpane.report.calls import calls_after, ended_turns
 from windowpane.report.context_health import MINIMUM_SESSIONS, mean_interval
 from windowpane.sources.transcripts.agent_settings import CLAUDE_CODE_SMALLEST_LEVEL
 from windowpane.store.interface import EventFilter, EventReader, SessionFilter
@@ -217,14 +217,16 @@ class _Evidence(NamedTuple):
 
     @property
     def compacted_turns(self) -> dict[int, bool]:
-        """The turns whose calls are the first after a compaction, and whether the user requested it."""
-        return {
+        """The turns of the first calls after compactions, and whether the user requested these."""
+        triggers = {
             turn: data.trigger == "manual"
             for turn, data in self.events
             if isinstance(data, ContentCompressed)
             and data.strategy == "compaction"
             and data.outcome == "accepted"
         }
+        first_calls = calls_after(self.calls, triggers)
+        return {first_calls[turn]: requested for turn, requested in triggers.items()}
 
 
 def advice_of(agent: str, evidence: Sequence[_Evidence]) -> ThresholdAdvice | None:
