@@ -3,8 +3,8 @@
     WINDOWPANE_SESSIONS_DIR=... python benchmarks/bench_insight.py [--store FILE] [SECTION...]
 
 The recordings are those of the folder that WINDOWPANE_SESSIONS_DIR names and of `corpus` and `corpus-new` beside
-it, imported into a temporary store, or taken from FILE. Each section of benchmarks/INSIGHT.md is written by itself:
-without names those of this script, and the others stay as they are.
+it, imported into a temporary store, or taken from FILE. Each section of benchmarks/INSIGHT.md is written by
+itself: without names those of this script, and the others stay as they are.
 """
 
 from __future__ import annotations
@@ -67,15 +67,18 @@ def health_section(store: EventReader, folders: Sequence[Path]) -> Iterator[str]
         "Missteps per 100 calls of all sessions; in brackets the quartiles of the sessions with ten calls there. "
         "Every change that is tried, each session compared with itself:"
     )
-    yield from ("", "| misstep | from | sessions | changed | before | after | interval of the difference | |")
-    yield "|---|---|--:|--:|--:|--:|--:|---|"
+    yield from (
+        "",
+        "| misstep | from | sessions | before | after | interval of the difference | evident |",
+    )
+    yield "|---|---|--:|--:|--:|--:|---|"
     for misstep in MISSTEPS:
         for share in (*SHARES, None):
             one = change_at(health.sessions, misstep, share)
             where = "the first compaction" if share is None else f"{share:.0%} of the window"
             yield (
-                f"| {NOUNS[misstep]} | {where} | {one.sessions} | {one.changed} | {one.before:.1f} "
-                f"| {one.after:.1f} | {one.low:+.1f} to {one.high:+.1f} | {'**evident**' if one.is_evident else ''} |"
+                f"| {NOUNS[misstep]} | {where} | {one.sessions} | {one.before:.1f} "
+                f"| {one.after:.1f} | {one.low:+.1f} to {one.high:+.1f} | {'yes' if one.is_evident else ''} |"
             )
     yield from ("", *_recognition(store, folders))
 
@@ -111,9 +114,9 @@ def _recognition(store: EventReader, folders: Sequence[Path]) -> Iterator[str]:
     if errors and recognized:
         yield (
             f"Tool errors are recognized by their text. Claude Code also states them: of {len(known):,} results "
-            f"that state whether they failed, {errors} did; {both} of these are recognized ({both / errors:.0%}), "
-            f"and of {recognized} recognized ones {both} failed ({both / recognized:.0%}). Calls that the user refused "
-            "count as corrections."
+            f"that state whether they failed, {errors} did; {both} of these are recognized "
+            f"({both / errors:.0%}), and of {recognized} recognized ones {both} failed "
+            f"({both / recognized:.0%}). Calls that the user refused count as corrections."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windowpane.evaluation.replay.compaction_threshold import LevelResult, ThresholdAdvice
 from windowpane.report.context_health import MINIMUM_SESSIONS
 from windowpane.sources.transcripts.agent_settings import SettingLines, lines_for_level
-from windowpane.text.formats import UNKNOWN, count, dollars, percent, tokens_short
+from windowpane.text.formats import UNKNOWN, count, dollars, tokens_short
 
 LEVEL_COLUMNS = ("compact at", "dollars", "a month", "compactions", "a week", "rules visible")
 """Titles of `level_cells`."""
@@ -55,9 +55,14 @@ def _effect(advice: ThresholdAdvice, one: LevelResult) -> str:
     weekly = advice.per_week(more)
     often = count(more, "more compaction") if weekly is None else f"{weekly:.1f} more compactions a week"
     rules = "" if one.survival is None else (
-        f", rule survival {percent(one.survival)} instead of {percent(advice.present.survival)}"
+        f", rule survival {_share(one.survival)} instead of {_share(advice.present.survival)}"
     )  # fmt: skip
     return f"{dollars(one.saved_dollars * scale)} less {span} ({low} to {high}), {often}{rules}"
+
+
+def _share(survival: float | None) -> str:
+    """Return a rule survival with the decimal that two levels may differ in."""
+    return UNKNOWN if survival is None else f"{survival:.1%}"
 
 
 def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
@@ -74,7 +79,7 @@ def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
         UNKNOWN if monthly is None else dollars(monthly),
         f"{one.compactions:,}",
         UNKNOWN if weekly is None else f"{weekly:.1f}",
-        UNKNOWN if one.survival is None else percent(one.survival),
+        _share(one.survival),
     )
 
 

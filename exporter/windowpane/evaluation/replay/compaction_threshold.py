@@ -49,6 +49,8 @@ MONTH_DAYS: Final = 30
 MINIMUM_DAYS: Final = 7
 """Days of recordings without which nothing is computed per month."""
 DAY_SECONDS: Final = 86_400
+CONFIDENCE: Final = 0.99
+"""Of what a level saves."""
 MAXIMUM_SESSIONS: Final = 200
 MAXIMUM_EVENTS: Final = 2_000
 _READ: Final = (ContentCompressed, CompactionMeasured, ContentRegretted, CacheBroken, RulesFollowed)
@@ -193,11 +195,13 @@ def read_advice(store: EventReader, query: SessionFilter) -> list[ThresholdAdvic
     for row in rows:
         if not row.copied_turns:
             by_agent.setdefault(row.agent, []).append(row)
-    advice = (advice_of(agent, [_Evidence.read(store, row) for row in own]) for agent, own in by_agent.items())
+    advice = (
+        advice_of(agent, [SessionEvidence.read(store, row) for row in own]) for agent, own in by_agent.items()
+    )
     return sorted((one for one in advice if one is not None), key=lambda one: -one.recorded_dollars)
 
 
-class _Evidence(NamedTuple):
+class SessionEvidence(NamedTuple):
     """The rows and events of one session."""
 
     row: SessionRow
@@ -207,7 +211,7 @@ class _Evidence(NamedTuple):
     """Payloads with their turns."""
 
     @classmethod
-    def read(cls, store: EventReader, row: SessionRow) -> _Evidence:
+    def read(cls, store: EventReader, row: SessionRow) -> SessionEvidence:
         """Read the evidence of a session."""
         types = tuple(kind.type for kind in _READ)
         query = EventFilter(session_id=row.session_id, types=types, limit=MAXIMUM_EVENTS)
@@ -229,7 +233,7 @@ class _Evidence(NamedTuple):
         return {first_calls[turn]: requested for turn, requested in triggers.items()}
 
 
-def advice_of(agent: str, evidence: Sequence[_Evidence]) -> ThresholdAdvice | None:
+def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvice | None:
     """Return the advice for one agent; None where no level can be compared."""
     compactions = _compactions(evidence)
     sessions = [one for item in evidence if (one := _session(item)) is not None]
@@ -258,7 +262,7 @@ def advice_of(agent: str, evidence: Sequence[_Evidence]) -> ThresholdAdvice | No
     )
 
 
-def _session(item: _Evidence) -> RecordedSession | None:
+def _session(item: SessionEvidence) -> RecordedSession | None:
     level = item.row.compaction_tokens or item.row.limit_tokens
     costs = [turn.cost_dollars for turn in item.calls]
     if not level or not costs or None in costs:
@@ -267,7 +271,7 @@ def _session(item: _Evidence) -> RecordedSession | None:
     return RecordedSession(item.row.session_id, tuple(_steps(item)), level, dollars)
 
 
-def _steps(item: _Evidence) -> Iterable[CallStep]:
+def _steps(item: SessionEvidence) -> Iterable[CallStep]:
     again: Counter[int] = Counter()
     for turn, data in item.events:
         if isinstance(data, ContentRegretted) and data.cause == "compression":
@@ -294,7 +298,7 @@ def _steps(item: _Evidence) -> Iterable[CallStep]:
         before = call
 
 
-def _compactions(evidence: Sequence[_Evidence]) -> RecordedCompactions | None:
+def _compactions(evidence: Sequence[SessionEvidence]) -> RecordedCompactions | None:
     after: list[int] = []
     cached: list[float] = []
     summaries: list[int] = []
@@ -380,7 +384,7 @@ def _result(
     level: int | None, replays: Sequence[Replayed], present: Sequence[Replayed], recorded: RecordedCompactions
 ) -> LevelResult:
     saved = [before.dollars - after.dollars for before, after in zip(present, replays, strict=True)]
-    low, high = mean_interval(saved)
+    low, high = mean_interval(saved, confidence=CONFIDENCE)
     return LevelResult(
         level,
         math.fsum(one.dollars for one in replays),
