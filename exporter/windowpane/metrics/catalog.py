@@ -233,7 +233,7 @@ REGRETS: Final = _counter(
 MISSTEPS: Final = _counter(
     "missteps", "{misstep}",
     "Failed tool results, repeated reads and calls, and corrections by the user, by the fill of the window at "
-    "the model call: 0.7 is from 70% to below 80%.",
+    "the model call: 0.7 is from 70% to below 90%.",
     "misstep.observed", "misstep", "utilization", by=("misstep", "fill"),
 )  # fmt: skip
 RULES_FOLLOWED: Final = _counter(

@@ -28,7 +28,8 @@ NAME_CHARACTERS: Final = 64
 OTHER: Final = "other"
 """Replaces a value outside a label's enumeration or beyond its cap."""
 
-FILLS: Final = tuple(f"{tenth / 10:g}" for tenth in range(11))
+FILLS: Final = {"0.9": 0.9, "0.7": 0.7, "0.5": 0.5, "0": 0.0}
+"""Starts of the ranges of a window's fill, the last first; each is a bound of `turn_utilization_ratio`."""
 REMOVAL_CAUSES: Final = ("eviction", "compression")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -64,7 +65,7 @@ LABELS: Final = {
             "state", "of a carried token, or of an alert", ("fresh", "stale", "duplicate", "firing", "resolved")
         ),
         Label("misstep", "kind of misstep", MISSTEPS),
-        Label("fill", "start of the tenth of the window; `unknown` if its size is unknown", (*FILLS, "unknown")),
+        Label("fill", "start of the range of the fill; `unknown` without a limit", (*FILLS, "unknown")),
         Label("fate", "state of a standing instruction after a compaction", RULE_FATES),
         Label("rule_source", "author of a standing instruction", RULE_SOURCES),
         Label("policy", "eviction policy; `agent` for evictions by the agent itself", cap=16),

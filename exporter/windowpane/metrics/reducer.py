@@ -44,8 +44,10 @@ _CALLS: Final = frozenset({events.BlockAdded, events.TurnEnded})
 
 
 def fill_label(utilization: float | None) -> str:
-    """Return the tenth of the window that *utilization* is in, the last for a window that is full."""
-    return "unknown" if utilization is None else FILLS[max(0, min(10, int(utilization * 10)))]
+    """Return the start of the range that *utilization* is in."""
+    if utilization is None:
+        return "unknown"
+    return next(label for label, start in FILLS.items() if utilization >= start)
 
 
 _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
