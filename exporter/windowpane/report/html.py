@@ -141,7 +141,7 @@ def _evictions(report: SessionReport) -> str:
 def _compressions(report: SessionReport) -> str:
     heads = (
         "turn", "strategy", "outcome", "of", "before", "after", "ratio", "window before", "window after",
-        "fidelity", "facts lost", "faults found", "needed again", "note",
+        "fidelity", "facts lost", "faults found", "needed again", "refilled", "note",
     )  # fmt: skip
     rows = [
         [
@@ -149,7 +149,8 @@ def _compressions(report: SessionReport) -> str:
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
             formats.tokens(item.window_after), formats.ratio(item.fidelity),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
-            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
+            "; ".join(item.faults), ", ".join(item.needed_again),
+            item.regrowth.text if item.regrowth is not None else "", item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip

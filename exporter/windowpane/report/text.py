@@ -46,6 +46,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _rules(report),
         _cache_breaks(report),
         _regrets(report),
+        [f"Missteps   {report.missteps.text}"] if report.missteps.text else [],
         _alerts(report),
         _notes(report),
         _damaged(report),
@@ -257,6 +258,7 @@ def _losses(item: ReportedCompression) -> list[str]:
         *(f"    {loss}" for loss in item.worst[:LOSSES]),
         *(["    faults: " + "; ".join(item.faults[:LOSSES])] if item.faults else []),
         *([f"    needed again: {again}"] if again else []),
+        *([f"    {item.regrowth.text}"] if item.regrowth is not None else []),
         *(f"    not measured: {what}" for what in item.unmeasured),
     ]
 

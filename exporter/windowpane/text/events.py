@@ -27,6 +27,7 @@ from windowpane.text.labels import (
     CONTENT_LABELS,
     COUNT_SOURCE_LABELS,
     LIMIT_SOURCE_LABELS,
+    MISSTEP_LABELS,
     RULE_FATE_LABELS,
     content_name,
 )
@@ -382,6 +383,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,
+    "misstep.observed": lambda data: (
+        f"{MISSTEP_LABELS[data.misstep].capitalize()} of turn {data.call_turn}: {data.block_id}."
+    ),
     "alert.fired": _alert_fired,
     "alert.resolved": _alert_resolved,
     "notification.delivered": _notification_delivered,

@@ -34,6 +34,7 @@ from windowpane.core.events.derived import (
     CacheBroken,
     CompactionMeasured,
     ContentRegretted,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
@@ -123,6 +124,7 @@ Derived = (
     | VelocitySpiked
     | CompactionMeasured
     | ContentRegretted
+    | MisstepObserved
     | AlertFired
     | AlertResolved
     | NotificationDelivered

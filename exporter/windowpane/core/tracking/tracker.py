@@ -18,6 +18,7 @@ from windowpane.core.events import (
     Event,
     EvictedBlock,
     HistoryRewound,
+    MisstepObserved,
     ReplyDiscarded,
     StaticContentRemoved,
     WindowRolled,
@@ -26,6 +27,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
+from windowpane.core.tracking.missteps import WATCHED_TYPES, MisstepWatch
 from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
 from windowpane.core.tracking.targets import call_target
 from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
@@ -78,6 +80,7 @@ class SessionTracker(TurnTracker):
         self.compression_listeners: list[Callable[[Event, Sequence[Block]], object]] = []
         """Called after each accepted compression with its event and the removed blocks."""
         self._removed = RemovedBlocks(self.settings)
+        self._missteps = MisstepWatch(self.settings)
         self._call_blocks: dict[str, Block] = {}
         """Tool calls in the window by id."""
         self._last_type: ContentType | None = None
@@ -158,6 +161,8 @@ class SessionTracker(TurnTracker):
                 self._check_regret(block, at)
             if content_type == "tool_call":
                 removed.record_call(block)
+        if content_type in WATCHED_TYPES:
+            self._check_misstep(block, at)
         return block
 
     def make_replacement(
@@ -411,6 +416,19 @@ class SessionTracker(TurnTracker):
         self.record(BlockAdded(block), at)
         if block.content_type == "tool_call" and block.tool_call_id is not None:
             self._call_blocks[block.tool_call_id] = block
+
+    def _check_misstep(self, block: Block, at: float | None) -> None:
+        watch, call_turn = self._missteps, self.turn - 1
+        if block.content_type == "tool_call":
+            misstep, call_turn = watch.in_call(block), self.turn
+        elif block.content_type == "user_message":
+            misstep = watch.in_message(block)
+        else:
+            call = self._call_blocks.get(block.tool_call_id or "")
+            misstep = watch.in_result(block, call)
+            call_turn = call_turn if call is None else call.turn
+        if misstep is not None:
+            self.record(MisstepObserved(misstep, block.id, call_turn, self._call_utilization), at)
 
     def _check_regret(self, block: Block, at: float | None) -> None:
         removed = self._removed.take(block.digest, self.turn)

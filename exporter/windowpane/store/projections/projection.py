@@ -61,6 +61,7 @@ ROUTINE: Final = frozenset(
         "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded",
         "static_content.removed", "pressure.measured",
         "notification.delivered", "notification.failed", "session.described", "session.rederived",
+        "misstep.observed",
         *ANNOTATIONS,
     }
 )  # fmt: skip
