@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.vocabulary import ZONES
+from windowpane.report.composition import NAME_KINDS
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
+from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.labels import LIMIT_SOURCE_LABELS
@@ -180,6 +182,15 @@ def _cache_breaks(report: SessionReport) -> str:
     return table("Cache breaks", heads, rows)
 
 
+def _costs_by_name(report: SessionReport) -> str:
+    rows = [
+        [label, cost.name, formats.dollars(cost.dollars), name_details(cost)]
+        for kind, label in NAME_KINDS.items()
+        for cost in report.by_name[kind]
+    ]
+    return table("Costs by name", ("kind", "name", "cost", "calls and tokens"), rows)
+
+
 def _uses(report: SessionReport) -> str:
     heads = ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost")
     rows = [
@@ -211,7 +222,8 @@ def _damaged(report: SessionReport) -> str:
 
 
 _TABLES: Final = (
-    _zones, _alerts, _evictions, _compressions, _rules, _cache_breaks, _uses, _regrets, _notes, _damaged,
+    _zones, _alerts, _evictions, _compressions, _rules, _cache_breaks, _costs_by_name, _uses, _regrets, _notes,
+    _damaged,
 )  # fmt: skip
 
 

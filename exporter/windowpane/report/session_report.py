@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import islice, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from windowpane.core.events import (
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
+from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
 from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, missteps_of, read_session_health
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
@@ -47,7 +48,7 @@ from windowpane.text.events import regretted_name
 from windowpane.text.losses import faults_of, worst_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
@@ -205,6 +206,8 @@ class SessionReport:
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
+    by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
+    """MCP servers, tools, skills and memory files, the dearest first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
@@ -288,6 +291,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
     listed = findings(evidence)
+    content = store.composition(session.session_id).content
     return SessionReport(
         session=session,
         turns=turns,
@@ -318,6 +322,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for turn, data in evidence.breaks
         ],
         uses=evidence.uses,
+        by_name={kind: costs_by_name(content, kind) for kind in NAME_KINDS},
         rules=[
             reported_rules(data, one.event.context.turn, store.content)
             for one in events

@@ -32,6 +32,7 @@ from windowpane.text.labels import (
     content_name,
 )
 from windowpane.text.losses import facts_text, soundness_text
+from windowpane.text.quota import used_windows
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -319,6 +320,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Budget of {_spaced(data.component)} would be exceeded by {tokens(data.requested_tokens)} tokens "
         f"({tokens(data.used_tokens)} of {tokens(data.budget_tokens)} used); {_spaced(data.action)}."
     ),
+    "quota.measured": lambda data: f"Quota of the plan: {used_windows(data)}.",
     "note.written": lambda data: f"Note written ({data.category}, {tokens(data.tokens)} tokens).",
     "note.added": lambda data: f"{data.kind.capitalize()} of a reader{_because(_start(data.note))}",
     "note.deleted": lambda _data: "A reader deleted a note.",

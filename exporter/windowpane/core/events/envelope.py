@@ -53,6 +53,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    QuotaMeasured,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
@@ -101,6 +102,7 @@ Fact = (
     | WindowRolled
     | OverflowDetected
     | HistoryRepaired
+    | QuotaMeasured
     | UsageRejected
     | LimitChanged
     | TotalsStated
