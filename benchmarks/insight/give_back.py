@@ -25,6 +25,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
+from bench_insight import write_section  # noqa: E402
 from tests.providers.coding_agents import AGENTS, CLAUDE, ScriptedModel, plain_environment, windowpane  # noqa: E402
 from tests.providers.loopback import Reply, Request, loopback_provider  # noqa: E402
 from tests.providers.npm_programs import npm_program, release  # noqa: E402
@@ -39,8 +40,6 @@ from windowpane.sources.transcripts.playback import session_events  # noqa: E402
 from windowpane.store.embedded import SqliteReader  # noqa: E402
 from windowpane.store.interface import EventFilter  # noqa: E402
 
-DOCUMENT: Final = ROOT / "benchmarks" / "INSIGHT.md"
-HEAD: Final = "# Insight into recorded sessions\n"
 COMMAND: Final = (sys.executable, "-m", "windowpane", "hook", "give-back")
 BOUNDARY: Final = {"claude_code": b'"subtype":"compact_boundary"', "codex": b'"type":"compacted"'}
 LOST: Final = ("contradicted", "lost")
@@ -229,18 +228,6 @@ def _recorded_row(agent: str, all_of: Sequence[Compaction]) -> str:
         f"| {agent} | {len(all_of)} | {len(given)} | {len(pairs)} | {len(lost)} | {sum(lost)} "
         f"| {sum(visible)} of {len(visible)} | {size} |"
     )
-
-
-def write_section(title: str, lines: Sequence[str]) -> None:
-    """Replace one section of the document, or add it; the others stay as they are."""
-    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else HEAD
-    section = "\n".join([f"## {title}", "", *lines]) + "\n"
-    pattern = re.compile(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-    if pattern.search(text):
-        text = pattern.sub(lambda _: f"{section}\n", text)
-    else:
-        text = f"{text.rstrip()}\n\n{section}"
-    DOCUMENT.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 PARTS: Final = {

@@ -15,6 +15,7 @@ from windowpane.core.events import (
     CacheBroken,
     ContentCompressed,
     FidelityEvaluated,
+    MisstepObserved,
     OverflowDetected,
     RulesFollowed,
 )
@@ -62,6 +63,7 @@ COUNTERS = """
     compression_input_tokens_total
     compression_output_tokens_total
     regrets_total cause
+    missteps_total misstep,fill
     rules_followed_total fate,rule_source
     zone_transitions_total from,to
     velocity_spikes_total
@@ -134,6 +136,7 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
         FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_total=1, facts_contradicted=1),
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
         RulesFollowed("of", 1, user={"kept": 2, "lost": 1}),
+        MisstepObserved("error", "b9", 1, 0.75),
     ):
         scripted_state.apply(make_event(data, session="more"))
     own = InternalMetrics(

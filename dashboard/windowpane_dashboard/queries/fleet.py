@@ -192,9 +192,9 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "session", "repository", "window", "next", "cost", "alerts", "last", "agent", "model", "turns", "compactions",
-    "zone", "estimated", "estimated cost", "firing",
+    "zone", "estimated", "estimated cost", "stated cost", "firing",
 )  # fmt: skip
-STYLING: Final = ("zone", "estimated", "estimated cost", "firing")
+STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")
 """Columns that only set the style of a row."""
 
 
@@ -204,7 +204,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "repository": project(row),
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
-        "cost": row.total_cost_dollars,
+        "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),
         "agent": row.agent or UNKNOWN,
@@ -214,6 +214,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "zone": row.zone,
         "estimated": row.is_estimated,
         "estimated cost": row.is_cost_estimated,
+        "stated cost": row.is_cost_stated,
         "firing": worst_severity(fired) if fired else None,
     }
 

@@ -155,7 +155,7 @@ def session_table(listed: Fleet, now: float) -> None:
             "next": config.TextColumn(
                 width=130, help="turns until the agent's own compaction, or until red; only live sessions"
             ),
-            "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated"),
+            "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated, * stated as a total"),
             "alerts": config.TextColumn(width=90, help="firing now: the worst, + how many others"),
             "last": config.TextColumn(width=100, help="last event"),
             "compactions": config.TextColumn(help="◆ where the agent was in the middle of a task"),

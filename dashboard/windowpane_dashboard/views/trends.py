@@ -25,12 +25,14 @@ from windowpane_dashboard.queries.trends import (
     trends_table,
     verdict,
 )
+from windowpane_dashboard.sections.context_health import context_health_section
 from windowpane_dashboard.sections.costs_by_name import costs_by_name_section
 from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
 COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "regrets"}
+DAY_SECONDS = 86_400
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
@@ -73,6 +75,10 @@ def main() -> None:
                     "peak utilization": SHARE,
                     "fidelity": SCORE,
                 },
+            )
+            since = store_access.live_since_now() // DAY_SECONDS * DAY_SECONDS - days * DAY_SECONDS
+            context_health_section(
+                snapshot, SessionFilter(agent=position.agent, model=position.model, at_from=since)
             )
         long_ranges.show_note(reads)
     store_access.rerun_on_change(snapshot, page=PAGE)

@@ -96,7 +96,9 @@ def top_table(
         cells = [
             next_event(row).text_short if is_live(row, now) else "not live",
             formats.tokens_short(row.velocity, signed=True),
-            formats.dollars(row.total_cost_dollars, estimated=row.is_cost_estimated),
+            formats.dollars(
+                row.shown_cost_dollars, estimated=row.is_cost_estimated, stated=row.is_cost_stated
+            ),
             formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(

@@ -20,6 +20,7 @@ from windowpane.core.vocabulary import (
     COMPONENT_OF,
     CONTENT_TYPES,
     DERIVED_TYPES,
+    MISSTEPS,
     RULE_FATES,
     RULE_SOURCES,
     STATIC_TYPES,
@@ -28,7 +29,7 @@ from windowpane.core.vocabulary import (
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Instrument, Row, SeriesTable
-from windowpane.metrics.labels import LABELS, REMOVAL_CAUSES
+from windowpane.metrics.labels import FILLS, LABELS, REMOVAL_CAUSES
 
 _CONVERSATION_TYPES: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
@@ -42,10 +43,19 @@ _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.C
 _CALLS: Final = frozenset({events.BlockAdded, events.TurnEnded})
 """Events that name a call."""
 
+
+def fill_label(utilization: float | None) -> str:
+    """Return the start of the range that *utilization* is in."""
+    if utilization is None:
+        return "unknown"
+    return next(label for label, start in FILLS.items() if utilization >= start)
+
+
 _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
     events.ZoneChanged: (catalog.ZONE_TRANSITIONS, lambda data: (data.from_zone, data.to_zone)),
     events.VelocitySpiked: (catalog.VELOCITY_SPIKES, lambda _: ()),
     events.ContentRegretted: (catalog.REGRETS, lambda data: (data.cause,)),
+    events.MisstepObserved: (catalog.MISSTEPS, lambda data: (data.misstep, fill_label(data.utilization))),
     events.BudgetWarned: (catalog.BUDGET_EVENTS, lambda data: (data.component, "warned")),
     events.BudgetBlocked: (catalog.BUDGET_EVENTS, lambda data: (data.component, "blocked")),
     events.OverflowDetected: (catalog.OVERFLOWS, lambda data: (data.outcome,)),
@@ -293,6 +303,7 @@ def possible_series(
         (catalog.COMPRESSION_INPUT, [()]),
         (catalog.COMPRESSION_OUTPUT, [()]),
         (catalog.REGRETS, [(cause,) for cause in REMOVAL_CAUSES]),
+        (catalog.MISSTEPS, list(product(MISSTEPS, FILLS))),
         (catalog.RULES_FOLLOWED, list(product(RULE_FATES, RULE_SOURCES))),
         (catalog.ZONE_TRANSITIONS, list(permutations(ZONES, 2))),
         (catalog.VELOCITY_SPIKES, [()]),

@@ -51,6 +51,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _rules(report),
         _cache_breaks(report),
         _regrets(report),
+        [f"Missteps   {report.missteps.text}"] if report.missteps.text else [],
         _alerts(report),
         _notes(report),
         _damaged(report),
@@ -285,6 +286,7 @@ def _losses(item: ReportedCompression) -> list[str]:
         *(f"    {loss}" for loss in item.worst[:LOSSES]),
         *(["    faults: " + "; ".join(item.faults[:LOSSES])] if item.faults else []),
         *([f"    needed again: {again}"] if again else []),
+        *([f"    {item.regrowth.text}"] if item.regrowth is not None else []),
         *(f"    not measured: {what}" for what in item.unmeasured),
     ]
 
@@ -353,7 +355,8 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage of single calls"]
+        note = report.stated_totals or "the recording has no usage of single calls"
+        return [f"Cost   {formats.dollars(session.shown_cost_dollars, stated=session.is_cost_stated)}   {note}"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"

@@ -144,6 +144,20 @@ class SessionRow:
     """Calls whose output, and with it their cost, is an estimate."""
     copied_turns: int = 0
     """Turns copied from another session, which counts their calls: no sum of this one includes them."""
+    stated_input_tokens: int | None = None
+    """Total that the recording states of the whole session, of no single call; likewise the two below."""
+    stated_output_tokens: int | None = None
+    stated_cost_dollars: float | None = None
+
+    @property
+    def is_cost_stated(self) -> bool:
+        """The cost of no call is known, but the recording states a total."""
+        return self.total_cost_dollars is None and self.stated_cost_dollars is not None
+
+    @property
+    def shown_cost_dollars(self) -> float | None:
+        """The cost with that of the sub-agents; the stated total where no call has one."""
+        return self.stated_cost_dollars if self.is_cost_stated else self.total_cost_dollars
 
     @property
     def total_cost_dollars(self) -> float | None:

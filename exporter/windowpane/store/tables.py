@@ -182,7 +182,8 @@ SESSIONS: Final = table(
     title_source name default '', folder text default '', repository text default '', branch text default '',
     agent_version name default '', label text default '', compressions_in_task integer default 0,
     project text default '', same_as text default '', estimated_outputs integer default 0,
-    copied_turns integer default 0, memory bytes
+    copied_turns integer default 0, stated_input_tokens integer null, stated_output_tokens integer null,
+    stated_cost_dollars real null, memory bytes
     """,
     key="key",
     indexes=(

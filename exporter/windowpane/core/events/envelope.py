@@ -26,6 +26,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -33,6 +34,7 @@ from windowpane.core.events.derived import (
     CacheBroken,
     CompactionMeasured,
     ContentRegretted,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
@@ -60,6 +62,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     UsageRejected,
@@ -84,6 +87,7 @@ Fact = (
     | BlocksReferenced
     | BlocksEvicted
     | ReplyDiscarded
+    | StaticContentRemoved
     | ContentCompressed
     | FidelityEvaluated
     | RulesFollowed
@@ -101,6 +105,7 @@ Fact = (
     | QuotaMeasured
     | UsageRejected
     | LimitChanged
+    | TotalsStated
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete
@@ -121,6 +126,7 @@ Derived = (
     | VelocitySpiked
     | CompactionMeasured
     | ContentRegretted
+    | MisstepObserved
     | AlertFired
     | AlertResolved
     | NotificationDelivered

@@ -341,6 +341,16 @@ class UsageRejected:
 
 
 @dataclass(frozen=True, slots=True)
+class TotalsStated:
+    """The recording states totals of the whole session so far; they are those of no call and enter no sum."""
+
+    type: ClassVar[str] = "totals.stated"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitChanged:
     """The limits of the window changed: they are known better than before, or the model changed."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 
 from windowpane.core.times import is_live
 from windowpane.core.zones import default_zone
 from windowpane.sources.hooks.input import configured_store, read_document
+from windowpane.sources.transcripts.status_line_windows import is_wrong, remember_window
 from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 
@@ -39,12 +41,18 @@ def print_status(store: str | None = None) -> None:
 
 def session_line(session: dict[str, Any], store: str | None = None) -> str:
     """Return the status line of a session; *store* is the configured one by default."""
-    window = _mapping(session.get("context_window"))
+    window, model = _mapping(session.get("context_window")), _mapping(session.get("model")).get("id")
     usage = _mapping(window.get("current_usage"))
     used = sum(_count(usage.get(name)) for name in USAGE_NAMES)
     limit = _count(window.get("context_window_size")) or None
+    if limit and (used > limit or (isinstance(model, str) and is_wrong(session.get("version"), model))):
+        limit = None
+    session_id = session.get("session_id")
+    if limit and isinstance(session_id, str) and isinstance(model, str):
+        with suppress(OSError):
+            remember_window(session_id, model, limit)
     velocity = ahead = None
-    stored = _stored(session.get("session_id"), store)
+    stored = _stored(session_id, store)
     if stored is not None:
         velocity = stored.velocity
         ahead = next_event(stored) if is_live(stored, time.time()) else None

@@ -160,7 +160,8 @@ class Cleared:
 class LimitStated:
     """The size of the window, stated by the recording."""
 
-    limit_tokens: int
+    limit_tokens: int | None
+    """None where what was stated no longer holds."""
     at: float | None = None
 
 
@@ -214,6 +215,16 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class TotalsStated:
+    """Totals of the whole session so far, as the recording states them, of no single call."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_dollars: float | None = None
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionClosed:
     """The end of the session, stated by the recording."""
 
@@ -243,6 +254,7 @@ Record = (
     | QuotaStated
     | SessionDescribed
     | Rewound
+    | TotalsStated
     | SessionClosed
     | Broken
 )

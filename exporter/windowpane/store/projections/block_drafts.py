@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompressed, ReplyDiscarded
+from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompressed
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.store.projections.session_drafts import SessionDraft
@@ -380,12 +380,12 @@ def evict(blocks: SessionBlocks, session: SessionDraft, data: BlocksEvicted, tur
         blocks.remove(block.block_id, removal)
 
 
-def discard_reply(
-    blocks: SessionBlocks, session: SessionDraft, data: ReplyDiscarded, turn: int, seq: int
+def discard(
+    blocks: SessionBlocks, session: SessionDraft, block_ids: Sequence[str], turn: int, seq: int, *, reason: str
 ) -> None:
-    """Remove the content of a reply that the agent did not send back."""
-    removal = _removal(session, seq, turn, "discarded", "not sent back by the agent")
-    for block_id in data.block_ids:
+    """Remove content that was not evicted, which the agent does not send any more."""
+    removal = _removal(session, seq, turn, "discarded", reason)
+    for block_id in block_ids:
         blocks.remove(block_id, removal)
 
 

@@ -40,6 +40,8 @@ from windowpane.core.events import (
     SessionIncomplete,
     SessionStarted,
     SessionTitled,
+    StaticContentRemoved,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     WindowRolled,
@@ -58,9 +60,11 @@ _log: Final = logging.getLogger(__name__)
 
 ROUTINE: Final = frozenset(
     {
-        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
+        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded",
+        "static_content.removed", "pressure.measured",
         "notification.delivered", "notification.failed", "quota.measured",
         "session.described", "session.rederived",
+        "misstep.observed",
         *ANNOTATIONS,
     }
 )  # fmt: skip
@@ -207,7 +211,16 @@ class Projection:
         block_drafts.evict(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
-        block_drafts.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
+        reason = "not sent back by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
+
+    def _static_removed(self, session: SessionDraft, event: Event, seq: int, data: StaticContentRemoved) -> None:
+        reason = "no longer sent by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         if not session.memory.is_copied(event.context.turn):
@@ -339,6 +352,10 @@ class Projection:
                 alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
             memory.firing, session.firing = [], 0
 
+    def _totals(self, session: SessionDraft, _event: Event, _seq: int, data: TotalsStated) -> None:
+        session.stated_input_tokens, session.stated_output_tokens = data.input_tokens, data.output_tokens
+        session.stated_cost_dollars = data.cost_dollars
+
     def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
         self._settle(session)
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
@@ -405,6 +422,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     BlockAdded: Projection._block_added,
     BlocksEvicted: Projection._evicted,
     ReplyDiscarded: Projection._discarded,
+    StaticContentRemoved: Projection._static_removed,
     ContentCompressed: Projection._compressed,
     WindowRolled: Projection._rolled,
     BlocksReferenced: Projection._referenced,
@@ -421,6 +439,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     SessionIdentified: Projection._identified,
     SessionContinued: Projection._continued,
     LimitChanged: Projection._limit,
+    TotalsStated: Projection._totals,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,
     OverflowDetected: Projection._overflow,

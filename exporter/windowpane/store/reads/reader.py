@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, SessionEvidence
+from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, EvidentWindow, SessionEvidence
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
@@ -116,13 +116,14 @@ class Reader(CopyReads, TrendReads):
         model: str,
         started_at: float | None = None,
         project: str = "",
+        folder: str = "",
         pending: Sequence[SessionEvidence] = (),
     ) -> EarlierSessions:
         """Return what the agent's sessions with this model in the project were evidence for at *started_at*.
 
-        Sessions that took place later do not count, in whatever order they were stored; *pending* ones count as
-        if they were stored. A stored session keeps what it started with, so that reading its recording again
-        gives the same events.
+        The size of the window is that of sessions in the same *folder*. Sessions that took place later do not
+        count, in whatever order they were stored; *pending* ones count as if they were stored. A stored session
+        keeps what it started with, so that reading its recording again gives the same events.
         """
         if self.session(session_id) is not None:
             started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
@@ -134,6 +135,7 @@ class Reader(CopyReads, TrendReads):
                         one.earlier_base_tokens,
                         is_stored=True,
                         stated_tokens=one.stated_compaction_tokens,
+                        window=_window_at_start(one),
                     )
                     for one in payloads
                     if isinstance(one, SessionStarted)
@@ -145,6 +147,9 @@ class Reader(CopyReads, TrendReads):
             return EarlierSessions(
                 fleet.last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
                 fleet.base_tokens(connection, agent, model, project, before=before, pending=pending),
+                window=fleet.last_window(
+                    connection, agent, model, project, folder, before=before, pending=pending
+                ),
             )
 
     def stored_project(self, session_id: str) -> str | None:
@@ -459,3 +464,10 @@ class Reader(CopyReads, TrendReads):
 
     def _store_column(self, name: str) -> Any:
         return self._read(f"SELECT {name} FROM store")[0][0]  # noqa: S608  # our columns
+
+
+def _window_at_start(started: SessionStarted) -> EvidentWindow | None:
+    """Return the window that the session started with, if its recording does not show its size."""
+    tokens, source = started.limit_tokens, started.limit_source
+    is_evident = tokens is not None and source in ("settings", "status_line", "earlier")
+    return EvidentWindow(tokens, source) if tokens is not None and source is not None and is_evident else None
