@@ -1,4 +1,4 @@
-"""What costs most on Trends, and quotas and costs of the day on Fleet."""
+"""Costs by name on Trends, and quotas and costs of the day on Fleet."""
 
 from __future__ import annotations
 
