@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -219,9 +218,9 @@ def _read(
 
 
 def _agent_settings() -> AgentSettings:
-    from windowpane.sources.transcripts.agent_settings import stated_level
+    from windowpane.sources.transcripts.agent_settings import LocalSettings
 
-    return partial(stated_level, environment=os.environ)
+    return LocalSettings(os.environ)
 
 
 def report_document(report: FileReport) -> dict[str, Any]:

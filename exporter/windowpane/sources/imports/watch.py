@@ -41,7 +41,7 @@ from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles, RestingFile, WatchedFile
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.transcripts.agent_settings import Environment, stated_level
+from windowpane.sources.transcripts.agent_settings import Environment, LocalSettings
 from windowpane.sources.transcripts.discovery import all_readers, reader_for, stamp, unreadable
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import Reader
@@ -51,6 +51,8 @@ from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
+RESTED_SECONDS: Final = 10.0
+"""Time between two looks at a file that did not change for a while."""
 LOOKED_AT_ONCE: Final = 500
 """Resting files that a poll looks at in any case."""
 RETRY_SECONDS: Final = 60.0
@@ -152,7 +154,7 @@ class Watcher:
                 config=config,
                 history=store.earlier_sessions,
                 stored_projects=store.stored_project,
-                agent_settings=partial(stated_level, environment=environment),
+                agent_settings=LocalSettings(environment or {}),
             ),
             since_seconds=since_seconds,
             rules=configured(**config.alert_settings()),
@@ -246,7 +248,7 @@ class Watcher:
         resting = self._resting
         now = self._clock()
         elapsed, self._polled_at = now - self._polled_at, now
-        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / DISCOVER_SECONDS))
+        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / RESTED_SECONDS))
         for _ in range(min(share, len(resting))):
             one = resting[0]
             resting.rotate(-1)
