@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from windowpane.core.codec import encode
-from windowpane.core.events import Event
+from windowpane.core.events import Event, TurnEnded
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.exchanges.contents import contents_of
 from windowpane.sources.transcripts.playback import session_events, session_keys
@@ -97,6 +97,18 @@ def test_the_files_of_a_folder_are_one_conversation(sessions_dir: Path) -> None:
         "tool_result": 5, "unattributed": 1,
     }  # fmt: skip
     assert not reading.of(key, "blocks.evicted")
+
+
+def test_a_logged_call_started_its_latency_before_its_end(sessions_dir: Path) -> None:
+    (events,) = Reading(sessions_dir / "litellm_logs").sessions.values()
+    at = {
+        kind: [event.at or 0.0 for event in events if event.type == kind]
+        for kind in ("turn.started", "turn.ended")
+    }
+    latencies = [event.data.latency_seconds for event in events if isinstance(event.data, TurnEnded)]
+
+    assert len(latencies) == len(CALLS)
+    assert [end - start for start, end in zip(*at.values(), strict=True)] == pytest.approx(latencies)
 
 
 def test_several_files_given_by_name_are_one_recording(sessions_dir: Path) -> None:
