@@ -15,6 +15,7 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, TurnEnded
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.exchanges.contents import contents_of
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem
@@ -251,6 +252,10 @@ def test_gemini_calls_of_functions_are_followed_by_their_results(tmp_path: Path)
     assert {turn.usage.output_tokens for turn in reading.of(key, "turn.ended")} == {10}
     assert {turn.usage.cache_read_tokens for turn in reading.of(key, "turn.ended")} == {16}
     assert reading.stats.tool_calls == 1
+
+
+def test_an_archive_is_recognized_by_a_response_alone() -> None:
+    assert ApiExchangesReader.recognizes(Path("a.har"), b'{"log": {"entries": [{"response": {"content": "')
 
 
 def test_an_overflow_that_the_provider_refused_is_an_overflow(tmp_path: Path) -> None:
