@@ -3,8 +3,8 @@
 Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds the extras to measure,
 after `pip install --no-compile windowpane-observability[all]`. What is not installed is not listed. `--write`
 writes the sizes into the page.
-A dependency of ours is counted alone; any other library that several require is counted with the first of them. An
-extra is counted with all it requires beyond the library alone, also what another extra brings as well.
+A dependency of ours is counted alone; any other library that several require is counted with the first of them.
+An extra is counted with all it requires beyond the library alone, also what another extra brings as well.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def library() -> dict[str, list[str]]:
 
 
 def extras(alone: set[str]) -> dict[str, list[str]]:
-    """Return the extras, each with what it brings beyond the library *alone*; those that bring nothing are absent."""
+    """Return what each extra brings beyond the library *alone*, without those that bring nothing."""
     names = distribution(OURS).metadata.get_all("Provides-Extra") or []
     brought = {name: with_requirements(Requirement(f"{OURS}[{name}]"), set(alone)) for name in names}
     return {name: packages for name, packages in brought.items() if packages and name != "dev"}
