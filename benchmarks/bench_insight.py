@@ -31,8 +31,9 @@ from windowpane.evaluation.replay.compaction_threshold import read_advice
 from windowpane.report.context_health import NOUNS, SHARES, change_at, read_health
 from windowpane.report.regrowth import Regrowth
 from windowpane.report.session_report import gather
-from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.open import open_reader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
 
 DOCUMENT: Final = Path(__file__).with_name("INSIGHT.md")

@@ -55,6 +55,7 @@ COUNTERS = """
     turns_total
     added_tokens_total component
     tool_tokens_total component,tool
+    named_tokens_total kind,name
     carried_tokens_total state
     evicted_blocks_total policy,content_type
     evicted_tokens_total policy,content_type
@@ -128,7 +129,7 @@ def test_the_catalog_has_exactly_these_metrics() -> None:
 def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, make_event, measured) -> None:
     for data in (
         measured(),
-        BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="read")),
+        BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="mcp__db__read")),
         CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),

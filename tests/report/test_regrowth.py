@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.report.test_findings import turn
 
 from windowpane.report.regrowth import Regrowth, read_regrowth
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import TurnRow
 
 

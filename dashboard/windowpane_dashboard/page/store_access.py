@@ -159,9 +159,9 @@ def _path(snapshot: StoreSnapshot) -> tuple[str, tuple[str, ...] | None]:
 
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
-def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float) -> Fleet:
-    """Return `read_fleet`, cached while neither the store nor the start of liveness changes."""
-    return read_fleet(snapshot.store, query, since)
+def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float, midnight: float) -> Fleet:
+    """Return `read_fleet`, cached while neither the store, the day nor the start of liveness changes."""
+    return read_fleet(snapshot.store, query, since, midnight=midnight)
 
 
 @st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path_and_version})

@@ -6,13 +6,13 @@ The content is an agent's: every character is escaped for Markdown, and nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.report.regrowth import Regrowth, read_regrowth
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
 from windowpane.text.losses import soundness_text
@@ -43,7 +43,6 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHOICE = "compression_choice"
 PIXELS: Final = 380
-FACTS_PIXELS: Final = 250
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
 _BEFORE: Final = {
     "content": "Tokens of the replaced content.",
@@ -85,7 +84,8 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
             label_visibility="collapsed",
         )
     regrowth = _regrowth(snapshot.store, row, recorded, chosen)
-    _show(snapshot.store, row, recorded[chosen], regrowth)
+    with st.container(key="compression"):
+        _show(snapshot.store, row, recorded[chosen], regrowth)
 
 
 def _choose(index: int) -> None:
@@ -156,11 +156,8 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     counts = fact_counts(fidelity)
     widgets.chart(facts_bar(counts, widgets.current_palette()), key="facts_bar", alt=facts_summary(fidelity))
     if fidelity.facts:
-        frame = facts_frame(store, fidelity)
-        if frame["text"].isna().all():
-            frame = frame.drop(columns="text")
-        height: int | Literal["content"] = FACTS_PIXELS if len(frame) > 6 else "content"
-        widgets.table(frame, key="facts", alt="Facts of this compression", height=height)
+        frame = widgets.without_empty(facts_frame(store, fidelity), "text")
+        widgets.table(frame, key="facts", alt="Facts of this compression")
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

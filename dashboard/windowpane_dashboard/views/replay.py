@@ -148,7 +148,6 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         colored(frame, widgets.current_palette()),
         key="replay_results",
         alt="Values of each setup over all its sessions",
-        height="content" if len(frame) <= 14 else 520,
         numbers={
             "tokens sent": TOKENS_SHORT,
             "cost tokens": TOKENS_SHORT,

@@ -57,6 +57,10 @@ LABELS: Final = {
         Label("component", "budget bucket", (*COMPONENTS, "output_reserved")),
         Label("zone", "pressure zone; `unknown` if the size of the window is unknown", (*ZONES, "unknown")),
         Label("tool", "name of the tool; `other` after the first 50 names", cap=50),
+        Label("kind", "kind of the name", ("mcp_server", "skill", "memory_file")),
+        Label(
+            "name", "MCP server, skill, or file name of a memory file; `other` after the first 50", cap=50
+        ),
         Label("from", "zone before the change", ZONES),
         Label("to", "zone after the change", ZONES),
         Label("bound", "early end, median and late end of the forecast's 10–90 band", ("p10", "p50", "p90")),

@@ -13,6 +13,7 @@ from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
+from windowpane.core.names import file_name, mcp_server_of
 from windowpane.core.same_session import CLOCK_SECONDS, may_copy, number_in, rank
 from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
@@ -34,7 +35,7 @@ _CONVERSATION_TYPES: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
 )
 """Content types that are added turn by turn and that a policy may evict."""
-_TOOL_TYPES: Final = frozenset({"tool_call", "tool_result"})
+_TOOL_TYPES: Final = frozenset({"tool_call", "tool_result", "tool_definition"})
 _ALERT_STATES: Final = ("firing", "resolved")
 
 _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.CACHE_BREAK_COST)
@@ -148,6 +149,7 @@ class EventReducer:
         self._alert_transitions = instrument(catalog.ALERT_TRANSITIONS)
         self._turn_utilization = instrument(catalog.TURN_UTILIZATION)
         self._tool_tokens = instrument(catalog.TOOL_TOKENS)
+        self._named_tokens = instrument(catalog.NAMED_TOKENS)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
         self._token_usage = instrument(catalog.TOKEN_USAGE)
         self._inference_duration = instrument(catalog.INFERENCE_DURATION)
@@ -198,6 +200,12 @@ class EventReducer:
         self._block_tokens.observe(row, block.tokens, (block.content_type,))
         if block.tool_name and block.content_type in _TOOL_TYPES and block.replaces is None:
             self._tool_tokens.add(row, block.tokens, (COMPONENT_OF[block.content_type], block.tool_name))
+            server = mcp_server_of(block.tool_name)
+            if server is not None:
+                self._named_tokens.add(row, block.tokens, ("mcp_server", server))
+        elif block.target and block.content_type == "memory_injection":
+            labels = ("skill", block.target) if block.tool_name else ("memory_file", file_name(block.target))
+            self._named_tokens.add(row, block.tokens, labels)
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
         self._turns.add(row, 1)

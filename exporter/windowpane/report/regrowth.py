@@ -9,7 +9,7 @@ from typing import Final
 
 from windowpane.core.vocabulary import REPLY_TYPES, Component
 from windowpane.report.calls import calls_after, sent_calls
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, TurnRow
 from windowpane.text.formats import count, tokens_short
 from windowpane.text.labels import COMPONENT_LABELS

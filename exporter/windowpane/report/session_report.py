@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from itertools import islice, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -21,6 +23,7 @@ from windowpane.core.events import (
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
+from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
 from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, missteps_of, read_session_health
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
@@ -28,8 +31,9 @@ from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, comp
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
     AlertRow,
     DamagedEvent,
@@ -44,7 +48,7 @@ from windowpane.text.events import regretted_name
 from windowpane.text.losses import faults_of, worst_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
@@ -202,6 +206,8 @@ class SessionReport:
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
+    by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
+    """MCP servers, tools, skills and memory files, the dearest first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
@@ -237,10 +243,19 @@ class SessionReport:
         return tuple(sentences)
 
     @property
+    def stated_totals(self) -> str:
+        """The totals that the recording states; empty without any."""
+        session = self.session
+        totals = session.stated_input_tokens, session.stated_output_tokens, session.stated_cost_dollars
+        return formats.stated_totals(*totals) if any(totals) else ""
+
+    @property
     def cost_notes(self) -> tuple[str, ...]:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
         copied = self.session.copied_turns
         notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        if self.stated_totals:
+            notes.append(self.stated_totals)
         other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
         if other:
             recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
@@ -276,6 +291,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
     listed = findings(evidence)
+    content = store.composition(session.session_id).content
     return SessionReport(
         session=session,
         turns=turns,
@@ -306,6 +322,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for turn, data in evidence.breaks
         ],
         uses=evidence.uses,
+        by_name={kind: costs_by_name(content, kind) for kind in NAME_KINDS},
         rules=[
             reported_rules(data, one.event.context.turn, store.content)
             for one in events
@@ -474,7 +491,7 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
 def to_json(report: SessionReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
     return {
-        **plain_values(asdict(report)),
+        **plain_values(msgspec.to_builtins(report, str_keys=True)),
         "answer": report.headline,
         "open_turn": open_turn(report.turns),
         "missing_costs": list(report.missing_costs),

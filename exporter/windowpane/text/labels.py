@@ -43,7 +43,10 @@ COMPONENT_LABELS: Final[dict[Component, str]] = {
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
-    "provider": "from the provider",
+    "provider": "stated by the agent or provider",
+    "settings": "by the agent's settings",
+    "status_line": "by the agent's status line",
+    "earlier": "as in an earlier session of the project",
     "catalogue": "from the model catalog",
     "preset": "the default of the preset",
     "assumed": "assumed",
@@ -138,7 +141,15 @@ MARK_OF: Final[dict[str, EventMark]] = {
 """Marks by event name; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
-    {"turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured"}
+    {
+        "turn.started",
+        "turn.ended",
+        "block.added",
+        "blocks.referenced",
+        "reply.discarded",
+        "static_content.removed",
+        "pressure.measured",
+    }
 )
 """Events of every turn; all others are noteworthy."""
 

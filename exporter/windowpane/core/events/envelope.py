@@ -26,6 +26,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -52,6 +53,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    QuotaMeasured,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
@@ -60,6 +62,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     UsageRejected,
@@ -84,6 +87,7 @@ Fact = (
     | BlocksReferenced
     | BlocksEvicted
     | ReplyDiscarded
+    | StaticContentRemoved
     | ContentCompressed
     | FidelityEvaluated
     | RulesFollowed
@@ -98,8 +102,10 @@ Fact = (
     | WindowRolled
     | OverflowDetected
     | HistoryRepaired
+    | QuotaMeasured
     | UsageRejected
     | LimitChanged
+    | TotalsStated
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete

@@ -45,7 +45,9 @@ UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 COMPACTED_SHARE: Final = 0.7
 """Smallest share of a smaller window at which a compaction shows that window: below, a setting is more likely."""
-OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
+OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset(
+    {"earlier", "catalogue", "assumed", "observed_floor"}
+)
 """Sources of a size that an automatic compaction may refute."""
 
 BUFFERED_EVENTS: Final = 1_000

@@ -32,7 +32,8 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.report.calls import calls_after, ended_turns
 from windowpane.report.context_health import MINIMUM_SESSIONS, mean_interval
 from windowpane.sources.transcripts.agent_settings import CLAUDE_CODE_SMALLEST_LEVEL
-from windowpane.store.interface import EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, TurnRow, intact_events
 
 LEVELS: Final = (60_000, 80_000, 100_000, 120_000, 140_000, 160_000, 200_000, 300_000, 400_000, 500_000, 700_000)

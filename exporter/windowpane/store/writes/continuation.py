@@ -37,6 +37,7 @@ from windowpane.core.events import (
     NotificationFailed,
     ReplyDiscarded,
     SessionContinued,
+    StaticContentRemoved,
     WindowRolled,
 )
 from windowpane.core.window.blocks import Block
@@ -233,6 +234,7 @@ _FIELDS: Final[dict[type, dict[str, Callable[[_Run, Any], Any]]]] = {
     BlockAdded: {"block": _Run.renumber},
     BlocksReferenced: {"block_ids": _Run.blocks, "by": _Run.block},
     ReplyDiscarded: {"block_ids": _Run.blocks},
+    StaticContentRemoved: {"block_ids": _Run.blocks},
     HistoryRewound: {"last_kept": _Run.block},
     EvictedBlock: {"block_id": _Run.block, "replacement": _Run.block, "turn_added": _Run.turn},
     Candidate: {"block_id": _Run.block},
