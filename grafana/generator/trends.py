@@ -29,7 +29,9 @@ def trends() -> models.Dashboard:
 
 def _chart(metric: Metric, title: str, text: str, *queries: Query, **style: Any) -> Any:
     page = link("Open the trends", "${dashboard_url}/trends?agent=${__field.labels.agent:percentencode}")
-    return lines(about(metric, title, f"{text} Each point is the day before it.", **style), *queries).data_links([page])
+    return lines(about(metric, title, f"{text} Each point is the day before it.", **style), *queries).data_links(
+        [page]
+    )
 
 
 def _days() -> list[Any]:

@@ -101,15 +101,15 @@ def cost_causes(
 def causes_sentence(causes: Sequence[CostCause], *, most: int = 2, estimated: bool = False) -> str:
     """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
 
-    A large part that nothing explains is named too, after them.
+    A large part that nothing explains follows them.
     """
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
     large = [one for one in causes[most:] if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
-    named = [*causes[:most], *large]
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in named]
-    rest = cost - math.fsum(cause.dollars for cause in named)
+    visible = [*causes[:most], *large]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in visible]
+    rest = cost - math.fsum(cause.dollars for cause in visible)
     if rest >= SMALLEST_DOLLARS:
         parts.append(f"{dollars(rest)} the rest")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."
