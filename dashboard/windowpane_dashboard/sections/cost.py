@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from windowpane.text.formats import count
+from windowpane.text.formats import count, stated_totals
 from windowpane_dashboard.charts.costs import cache_chart, cost_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
@@ -43,12 +43,15 @@ def cost_section(view: SessionView) -> None:
             snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette)
         )
 
+    totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
+    if any(totals):
+        st.text(f"{stated_totals(*totals).capitalize()}.")
     _paid(cached(cache_chart), cached(cost_chart), turns)
 
 
 def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) -> None:
     if cache is None and cost is None:
-        st.text("The recording holds no usage reports, so cost and cache are unknown.")
+        st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
         return
     columns = st.columns(2, gap="medium") if cache is not None and cost is not None else [st.container()]
     if cache is not None:

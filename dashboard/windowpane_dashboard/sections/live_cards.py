@@ -41,12 +41,21 @@ def _card(session: LiveSession, now: float) -> None:
     st.html(_bar(session))
     shape = "" if row.zone is None else f"{ZONE_SHAPES[row.zone]} "
     full = f"{shape}{percent(row.utilization, estimated=row.is_estimated)}"
-    cost = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
-    st.caption(escape_markdown(f"{full} · {cost}"))
+    st.caption(escape_markdown(f"{full} · {_cost(session)}"))
     if session.alert is not None:
         fired = f"{alert_title(session.alert.alert)}, {ago(session.alert.fired_at, now)}"
         link = alert_address(session.alert)
         st.page_link("views/session.py", label=f":small[{escape_markdown(fired)}]", query_params=link.to_query())
+
+
+def _cost(session: LiveSession) -> str:
+    """Return the cost of the day, with that of the whole session where it is more: `$3.10 today of $8.00`."""
+    row, today = session.row, session.today_dollars
+    total = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
+    if today is None:
+        return total
+    text = dollars(today, estimated=row.is_cost_estimated)
+    return f"{text} today" if text == total else f"{text} today of {total}"
 
 
 def _bar(session: LiveSession) -> str:

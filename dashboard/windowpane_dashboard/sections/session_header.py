@@ -11,7 +11,17 @@ from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
-from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
+from windowpane.text.formats import (
+    UNKNOWN,
+    ago,
+    count,
+    dollars,
+    percent,
+    ratio,
+    stated_totals,
+    tokens,
+    tokens_short,
+)
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
 from windowpane.text.zones import ZONE_SHAPES, zone_label
 from windowpane_dashboard.page import times
@@ -99,7 +109,7 @@ def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tupl
 def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
     return [
         _forecast(row, timeline),
-        ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
+        _cost(row),
         _lost(row, timeline),
     ]
 
@@ -128,6 +138,14 @@ def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, s
         ),
         ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
+
+
+def _cost(row: SessionRow) -> tuple[str, str, str]:
+    totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
+    if row.cost_dollars is None and any(totals):
+        text = "The recording has no usage of single calls; "
+        return "Cost", dollars(row.stated_cost_dollars, stated=True), f"{text}{stated_totals(*totals)}."
+    return "Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)
 
 
 def _cost_help(row: SessionRow) -> str:

@@ -35,6 +35,7 @@ UNSPLIT: Final = "calls without a published price"
 UNEXPLAINED: Final = (CARRIED["unattributed"], UNSPLIT, OTHER)
 """Causes that a user cannot act on; they come last, however large."""
 LISTED_TURNS: Final = 3
+NAMED_CAUSES: Final = 2
 SMALLEST_DOLLARS: Final = 0.00005
 LARGE_SHARE: Final = 0.2
 _FOUND: Final[dict[str, tuple[FindingKind, ...]]] = {
@@ -98,7 +99,7 @@ def cost_causes(
     )
 
 
-def causes_sentence(causes: Sequence[CostCause], *, most: int = 2, estimated: bool = False) -> str:
+def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
     """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
 
     A large part that nothing explains follows them.
@@ -106,8 +107,9 @@ def causes_sentence(causes: Sequence[CostCause], *, most: int = 2, estimated: bo
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    large = [one for one in causes[most:] if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
-    visible = [*causes[:most], *large]
+    others = causes[NAMED_CAUSES:]
+    large = [one for one in others if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
+    visible = [*causes[:NAMED_CAUSES], *large]
     parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in visible]
     rest = cost - math.fsum(cause.dollars for cause in visible)
     if rest >= SMALLEST_DOLLARS:

@@ -203,6 +203,16 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     ]  # fmt: skip
 
 
+def test_the_session_page_marks_the_total_of_a_whole_session() -> None:
+    row = SimpleNamespace(
+        cost_dollars=None, stated_input_tokens=1_200, stated_output_tokens=30, stated_cost_dollars=1.5
+    )
+    label, text, help_text = session_header._cost(row)
+
+    assert (label, text) == ("Cost", "$1.50*")
+    assert "sent 1,200 tokens, written 30, cost $1.50" in help_text
+
+
 def test_the_session_page_forecasts_what_the_fleet_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
