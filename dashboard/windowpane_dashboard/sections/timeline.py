@@ -138,7 +138,7 @@ def turn_control(timeline: Timeline) -> int:
         on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
     chart_sync(
-        here, (CHART, "cache", "cost"), (SLIDER, EXACT), clicks=CHART, choose=go,
+        here, (CHART,), (SLIDER, EXACT), clicks=CHART, choose=go,
         evidence=position.evidence, opened=st.session_state.get(OPENED, 0),
     )  # fmt: skip
     return here

@@ -33,7 +33,6 @@ WARM: Final = (
     "streamlit.material_icon_names",
     "windowpane.alerts.summary",
     "windowpane.store.embedded",
-    "windowpane_dashboard.charts.costs",
     "windowpane_dashboard.charts.window_chart",
     "windowpane_dashboard.queries.fleet",
     "windowpane_dashboard.queries.window",
