@@ -19,7 +19,6 @@ from typing import Any
 from windowpane.cli.watch import POLL_SECONDS
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import Watcher
-from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
 
 FILES_PER_FOLDER = 50
@@ -111,8 +110,7 @@ def main() -> int:
         clock = Clock()
         with closing(SqliteStore(folder / "store.db")) as store:
             watcher = Watcher(
-                [folder], store, playback=playback_settings(store.digester()),
-                readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=86_400,
+                [folder], store, playback=playback_settings(store.digester()), since_seconds=86_400,
                 clock=clock,
             )  # fmt: skip
 

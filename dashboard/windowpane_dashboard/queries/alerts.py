@@ -15,7 +15,8 @@ from windowpane.core.events import AlertResolved, NotificationDelivered, Notific
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.report.headline import Phrase, Subject, joined
-from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, decimal, seconds
 from windowpane.text.labels import severity_label

@@ -18,9 +18,10 @@ from windowpane.config.loading import load_config
 from windowpane.core.files import SHARED_MEMORY, WAL
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.store.interface import AlertFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
-from windowpane.text.forecasts import next_event
+from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
@@ -121,12 +122,7 @@ def nearest(
 def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
     """Return the band of the last turn that was measured."""
     turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
-    if not turns:
-        return None, None
-    last = turns[-1]
-    if row.turns_until_compaction is not None:
-        return last.turns_until_compaction_p10, last.turns_until_compaction_p90
-    return last.turns_until_red_p10, last.turns_until_red_p90
+    return next_band(turns[-1]) if turns else (None, None)
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:

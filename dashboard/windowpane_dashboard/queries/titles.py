@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.queries.filters import SessionAddress

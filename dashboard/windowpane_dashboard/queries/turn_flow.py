@@ -10,7 +10,7 @@ import pandas as pd
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import window_blocks
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.queries.window import removal_cause, removal_text

@@ -11,7 +11,7 @@ from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import condition_text, value_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow
 from windowpane.text.formats import count
 from windowpane.text.labels import severity_label

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
 from windowpane.text.losses import soundness_text

@@ -8,7 +8,8 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from windowpane.store.interface import AlertFilter, EventReader
+from windowpane.store.interface import AlertFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, widgets

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.interface import SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane_dashboard.charts.team import team_chart

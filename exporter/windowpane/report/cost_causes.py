@@ -33,6 +33,7 @@ CARRIED: Final[dict[Component, str]] = {
 REPLIES, BREAKS, OTHER = "writing replies", "cache breaks", "calls outside of the turns"
 UNSPLIT: Final = "calls without a published price"
 LISTED_TURNS: Final = 3
+NAMED_CAUSES: Final = 2
 SMALLEST_DOLLARS: Final = 0.00005
 _FOUND: Final[dict[str, tuple[FindingKind, ...]]] = {
     BREAKS: ("cache_breaks",),
@@ -95,13 +96,13 @@ def cost_causes(
     )
 
 
-def causes_sentence(causes: Sequence[CostCause], *, most: int = 2, estimated: bool = False) -> str:
+def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
     """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`."""
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in causes[:most]]
-    rest = math.fsum(cause.dollars for cause in causes[most:])
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in causes[:NAMED_CAUSES]]
+    rest = math.fsum(cause.dollars for cause in causes[NAMED_CAUSES:])
     if rest >= SMALLEST_DOLLARS:
         parts.append(f"{dollars(rest)} the rest")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."

@@ -211,11 +211,6 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 
-def fleet_headline(totals: FleetTotals) -> str:
-    """Return `fleet_phrases` as one sentence."""
-    return sentence(fleet_phrases(totals))
-
-
 def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:

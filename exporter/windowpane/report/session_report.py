@@ -26,8 +26,9 @@ from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
     AlertRow,
     DamagedEvent,

@@ -368,8 +368,6 @@ def troubled(sessions_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
         [live],
         store,
         playback=playback_settings(store.digester(), limit_tokens=200_000),  # without it the size is assumed
-        readers=all_readers(complete=False),
-        final_readers=all_readers(),
         since_seconds=3_600,
     )
     watcher.notifier = inbox  # type: ignore[assignment]

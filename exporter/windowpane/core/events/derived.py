@@ -142,11 +142,6 @@ class CompactionMeasured:
     """Limit of the window before."""
     zone_before: Zone | None = None
 
-    @property
-    def utilization_before(self) -> float | None:
-        """Tokens before / limit; None if unknown."""
-        return self.tokens_before / self.limit_tokens if self.limit_tokens else None
-
 
 @dataclass(frozen=True, slots=True)
 class CacheBroken:

@@ -11,10 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.core.agents import EvidentWindow, SessionEvidence
-from windowpane.core.events import PAYLOADS
+from windowpane.core.codec import decode
+from windowpane.core.events import PAYLOADS, SessionDescribed
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
 from windowpane.core.vocabulary import EVIDENT_SOURCES
+from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
@@ -27,8 +29,12 @@ COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
 LAST_MOMENT: Final = 1e12
 """A time after all others."""
+ASSIGNED: Final = "project:"
+"""Start of the stream of an assignment."""
 
 
+_DESCRIBED: Final = """SELECT body FROM events
+    WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) ORDER BY seq"""
 _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 _ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
 _SUBAGENTS: Final = """(
@@ -337,6 +343,22 @@ def project_names(connection: Database) -> list[str]:
         "SELECT DISTINCT project FROM sessions WHERE current = 1 AND project <> '' ORDER BY 1"
     )
     return [name for (name,) in rows]
+
+
+def stated_project(connection: Database, session_id: str) -> str | None:
+    """Return the project that the session's own stream names first; None for an unknown session."""
+    key = current_key(connection, session_id)
+    if not key:
+        return None
+    for (body,) in connection.execute(_DESCRIBED, (key, SessionDescribed.type)):
+        try:
+            event = decode(body)
+        except EventFormatError:
+            continue
+        is_assigned = event.context.stream_id.startswith(ASSIGNED)
+        if isinstance(event.data, SessionDescribed) and event.data.project and not is_assigned:
+            return event.data.project
+    return ""
 
 
 def _rows(

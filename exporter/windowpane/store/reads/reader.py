@@ -12,15 +12,14 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
-from windowpane.store import captured_content, events, registry
+from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import fleet, tool_use
+from windowpane.store.reads import fleet
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
-from windowpane.store.reads.projects import stated
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
@@ -41,13 +40,18 @@ from windowpane.store.statements import END
 if TYPE_CHECKING:  # reads that few programs make are loaded when they are made
     from windowpane.store.reads.block_life import BlockLife
     from windowpane.store.reads.export import ExportFormat, ExportRow
+    from windowpane.store.registry import Endpoint
     from windowpane.store.replays import ReplayRow, StoredReplay
 
 ALL_SESSIONS: Final = SessionFilter()
 
 
 class Reader(CopyReads, TrendReads):
-    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
+    """Reads a database that it never writes to. Safe to share between threads.
+
+    Rows are plain frozen data, sorted and paged by the database, so the cost grows with the rows returned, not
+    with the rows stored.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -148,7 +152,7 @@ class Reader(CopyReads, TrendReads):
     def stored_project(self, session_id: str) -> str | None:
         """Return the project that a session's own stream names first; None for a session that is not stored."""
         with self._engine.lend() as connection:
-            return stated(connection, session_id)
+            return fleet.stated_project(connection, session_id)
 
     def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
@@ -295,6 +299,8 @@ class Reader(CopyReads, TrendReads):
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
+        from windowpane.store.reads import tool_use
+
         with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
@@ -307,6 +313,8 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+        from windowpane.store.reads import tool_use
+
         with self._engine.lend() as connection:
             return tool_use.of_sessions(
                 connection, by_target=by_target, projects=projects, since=since, limit=limit
@@ -369,8 +377,10 @@ class Reader(CopyReads, TrendReads):
         with self._engine.lend() as connection:
             return replays.read(connection, replay_id)
 
-    def endpoints(self) -> Sequence[registry.Endpoint]:
+    def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+        from windowpane.store import registry
+
         with self._engine.lend() as connection:
             return registry.endpoints(connection)
 
