@@ -214,7 +214,7 @@ def _fate(text: str, changed: str | None, taken: Sequence[Taken], chance: random
         "planted", 1, 1, (*said, _block("rule", f"- {text}")), (), frozenset({damaged.id})
     )
     record = RuleRecord(str)
-    record.follow([Rule(text, "user", "rule", frozenset())])
+    record.follow([Rule(text, "user", "rule")])
     measured = record.measure(compaction, [damaged])
     return next((rule.fate for rule in measured.outcomes if rule.text == text), None)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.given_back import MAXIMUM_TOKENS, given_back, open_work
+from windowpane.fidelity.given_back import MAXIMUM_TOKENS, given_back
+from windowpane.fidelity.situation import open_work
 from windowpane.models.tokens.characters import estimate_by_characters
 
 

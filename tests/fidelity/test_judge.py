@@ -299,14 +299,14 @@ class TestQuestions:
     )
 
     def test_all_four_kinds_come_out_of_facts(self) -> None:
-        questions = questions_from(blocks_of(self.TEXT))
+        questions = questions_from(blocks_of(self.TEXT, "user_message"))
 
         assert {question.kind for question in questions} == {"recall", "artifact", "continuation", "decision"}
         assert all(question.expected in self.TEXT for question in questions)
-        assert questions == questions_from(blocks_of(self.TEXT))
+        assert questions == questions_from(blocks_of(self.TEXT, "user_message"))
 
     def test_no_question_gives_its_answer_away(self) -> None:
-        for question in questions_from(blocks_of(self.TEXT)):
+        for question in questions_from(blocks_of(self.TEXT, "user_message")):
             assert question.expected not in question.text
 
     def test_questions_reach_the_end_of_a_long_text(self) -> None:
@@ -366,7 +366,9 @@ class TestQuestions:
 
 class TestTheEvent:
     def compression(self, visible: str, **changes: object) -> JudgedCompression:
-        return JudgedCompression("e1", blocks_of(TestQuestions.TEXT), blocks_of(visible), **changes)  # type: ignore[arg-type]
+        return JudgedCompression(
+            "e1", blocks_of(TestQuestions.TEXT, "user_message"), blocks_of(visible), **changes
+        )  # type: ignore[arg-type]
 
     def evaluate(self, compression: JudgedCompression, judge_model: object) -> object:
         program = judge_compression(compression, judge_name="reader", digest=str.upper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import pytest
 from fidelity_blocks import block, digest
@@ -212,3 +213,24 @@ def test_any_text_gives_a_score_in_range_or_a_reason(removed: list[str], visible
         assert evaluated.reason
     else:
         assert 0.0 <= evaluated.score <= 1.0
+
+
+@pytest.mark.parametrize("handle", ["wp:b0", None])
+def test_a_message_that_was_cut_is_kept_in_part_and_its_rest_recoverable_by_its_handle(
+    handle: str | None,
+) -> None:
+    start, end = (
+        "Move the invoices of March into the archive of the ledger.",
+        "Never delete the table ledger_copy.",
+    )
+    message = block(f"{start} Compare their sums with the accountant.\n{end}", "user_message")
+    cut = replace(
+        message, id="cut", text=f"{start}\n[… 14 tokens left out …]\n", replaces=message.id, handle=handle
+    )
+
+    found = evaluate([message], [cut], digest=str)
+
+    assert {fact.text: fact.outcome for fact in found.facts} == {
+        start: "kept",
+        end: "recoverable" if handle else "lost",
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import filler, manager, sent
+from builders import filler, manager, sent, tool_turn
 
 from windowpane.agents.managers import ContextWindowManager
 from windowpane.core.events import CheckpointRejected, CheckpointSaved
@@ -149,9 +149,9 @@ def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> N
         for _ in range(2):
             window.add_system("You must never reveal port: 9999 to anybody.")
         window._engine.add("summary", summary)
-        window.add_user("Port the exporter. You must keep src/kept.py as it is.")
+        window.add_user("Port the metrics exporter. You must keep src/kept.py as it is.")
         window.add_assistant("\n".join(f"Decided to use lib_{n} because of reason_{n}." for n in range(60)))
-        window.add_assistant("ValueError: no such table")
+        tool_turn(window, 1, result="ValueError: no such table")
         made = document_of(window)
 
     sections = made["sections"]
@@ -160,7 +160,7 @@ def test_sections_go_on_from_the_last_summary_and_keep_their_newest_lines() -> N
     assert "lib_59" in sections["decisions"][-1]
     assert "chose SQLite long ago" not in sections["decisions"]
     assert "src/kept.py" in sections["artifacts"]
-    assert sections["state"][0].startswith("Port the exporter")
+    assert sections["state"][0].startswith("Port the metrics exporter")
     assert any("must keep" in line for line in sections["constraints"])
     assert not {"goal", "progress", "lookup"} & set(sections)
     assert "9999" not in str(made)

@@ -10,8 +10,7 @@ from builders import manager, tool_turn
 
 from windowpane.core.events import CheckpointSaved
 from windowpane.effects.background_writer import BackgroundWriter
-from windowpane.fidelity import facts
-from windowpane.fidelity.facts import Reading, read_text
+from windowpane.fidelity.facts import Names, extract_facts, names_of
 from windowpane.manager import readings
 from windowpane.manager.readings import BATCH_CHARACTERS, MAXIMUM_READINGS, Readings
 from windowpane.testing import RecordingSink, in_memory_dependencies
@@ -24,11 +23,11 @@ def source_of(n: int) -> str:
 def test_a_hook_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[int] = []
 
-    def counted(content_type: facts.ContentType, text: str) -> Reading:
+    def counted(text: str) -> Names:
         reads.append(len(text))
-        return read_text(content_type, text)
+        return names_of(text)
 
-    monkeypatch.setattr(readings, "read_text", counted)
+    monkeypatch.setattr(readings, "names_of", counted)
     sink = RecordingSink()
     dependencies = replace(in_memory_dependencies(sink), evaluations=BackgroundWriter())
     with manager(sink, limit=60_000, dependencies=dependencies, preset="picoclaw", background=False) as window:
@@ -58,13 +57,13 @@ def test_readings_are_the_same_ahead_and_on_demand() -> None:
     for job in jobs:
         job()
 
-    assert facts.extract_facts(blocks, ahead.read) == facts.extract_facts(blocks, in_place.read)
-    assert facts.extract_facts(blocks, ahead.read) == facts.extract_facts(blocks)
+    assert extract_facts(blocks, ahead.read) == extract_facts(blocks, in_place.read)
+    assert extract_facts(blocks, ahead.read) == extract_facts(blocks)
 
 
 def test_remembered_readings_are_bounded() -> None:
     ahead = Readings(lambda job, _characters: job())
     for n in range(MAXIMUM_READINGS + 10):
-        ahead.read("tool_result", f"line {n}")
+        ahead.read(f"line {n}")
 
     assert len(ahead._readings) <= MAXIMUM_READINGS

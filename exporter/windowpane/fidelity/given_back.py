@@ -5,14 +5,13 @@ Instructions of the system prompt and of memory files are not among them: the ag
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.rule_comparison import ComparedText
 from windowpane.fidelity.rules import find_rules
+from windowpane.fidelity.situation import open_work
 
 MAXIMUM_TOKENS: Final = 500
 OPEN_WORK_TOKENS: Final = 150
@@ -40,43 +39,6 @@ def given_back(
     listed_rules = _latest(rules, remaining - sum(map(count, listed_work)), count)
     lines = [*_section(_RULES, listed_rules), *_section(_OPEN_WORK, listed_work)]
     return "\n".join([_HEAD, *lines]) if lines else ""
-
-
-_PROSE: Final = ("user_message", "assistant_response")
-LATEST_BLOCKS: Final = 20
-"""Messages of the user and the model that are searched for open work: earlier ones may be done."""
-_NAMES: Final = (
-    "to-?dos?", "next(?: steps?)?", "remaining(?: work| steps| tasks)?", "still (?:open|to do)",
-    "open (?:work|tasks|items)",
-)  # fmt: skip
-_OPEN: Final = f"(?:{'|'.join(_NAMES)})"
-_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN}[*\s]*:?[*\s]*")
-"""A line that opens a list of open work."""
-_LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN}\**:\**\s+(\S.{{3,240}})")
-_UNCHECKED: Final = re.compile(r"\s*[-*+] \[ \]\s+(\S.{3,240})")
-_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.{3,240})")
-
-
-def open_work(blocks: Sequence[Block]) -> list[str]:
-    """Return the lines of the latest messages that list work as open, in order, each once.
-
-    Such a line is an unchecked box, or names itself or its list so, in English.
-    """
-    prose = (block.text or "" for block in reversed(blocks) if block.content_type in _PROSE)
-    latest = list(islice(prose, LATEST_BLOCKS))[::-1]
-    return list(dict.fromkeys(line for text in latest for line in _open_lines(text)))
-
-
-def _open_lines(text: str) -> Iterator[str]:
-    in_list = False
-    for line in text.splitlines():
-        match = (
-            _UNCHECKED.fullmatch(line) or _LABELED.fullmatch(line) or (_ITEM.fullmatch(line) if in_list else None)
-        )
-        if match is not None:
-            yield match[1].strip()
-        elif line.strip():
-            in_list = _TITLE.fullmatch(line) is not None
 
 
 def _states(text: ComparedText, sentence: str) -> bool:

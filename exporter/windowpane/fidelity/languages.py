@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from windowpane.core.remembered import Remembered
-
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
 SAMPLED_CHARACTERS: Final = 4_000
@@ -90,7 +88,17 @@ def stem(word: str) -> str:
     return word[:STEM_CHARACTERS]
 
 
-STEMS: Final[Remembered[str, str]] = Remembered(lambda word: stem(word.lower()))
+STANCE_STEMS: Final = frozenset(
+    stem(word)
+    for word in _terms(
+        "always must should shall permitted okay fine required require requires need needs necessary optional"
+        " please allowed forbidden prohibited avoid ensure sure prefer rule rules constraint constraints user"
+        " users said says asked want wants explicit explicitly instruction instructions every ever strictly"
+        " immer muss müssen darf dürfen sollen darfst dürft kannst toujours doit dois devez faut peux peut"
+        " pouvez siempre debe debes deben hay puedes puede pueden usted any doing"
+    )
+)
+"""Words that do not show what a rule is about."""
 
 _DECIDED: Final = (
     r"\b(?:decided|chose|chosen|opted|agreed|settled on|(?:went|going|go) with"

@@ -8,9 +8,8 @@ its terms, wherever lines and sentences end there.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
@@ -31,7 +30,7 @@ MAXIMUM_CHARACTERS: Final = 400
 MAXIMUM_POSITIONS: Final = 64
 """Positions at which one term is looked up; a term in more places is not distinctive."""
 EXACT_WEIGHT: Final = 2
-"""Weight of a name or number; a word has 1."""
+"""Weight of a name or number; a word or a single digit has 1."""
 SLACK: Final = 6
 """Terms that a span may have beyond those of the passage: words that a rewording adds."""
 
@@ -46,10 +45,8 @@ MAXIMUM_NAME: Final = 200
 """A longer token is not a name."""
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
 _CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
-_EMPHASIS: Final = dict.fromkeys(map(ord, "*_`"))
 _ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
 """Of French, as in `l'option` and `n'utilise`."""
-_NEGATED_END: Final = re.compile(rf"(?:{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|n't)\W*$")
 _DOTTED: Final = re.compile(r"\w\.[A-Za-z]|\d[.:-]\d")
 _ALTERNATIVES: Final = frozenset(
     {"and/or", "either/or", "he/she", "his/her", "n/a", "w/o", "und/oder", "et/ou", "y/o"}
@@ -76,13 +73,6 @@ class Span(NamedTuple):
     start: int
     end: int
     share: float
-
-
-class Negated(NamedTuple):
-    """The number of negations, and the terms next to them."""
-
-    number: int
-    terms: frozenset[str]
 
 
 class Term(NamedTuple):
@@ -130,6 +120,17 @@ def _is_name(token: str) -> bool:
 _READ: Final = Remembered(_read_token)
 
 
+def names_in(text: str) -> dict[str, None]:
+    """Return the distinct names of *text*, in order."""
+    terms = map(_READ.__getitem__, dict.fromkeys(TOKEN.findall(text)))
+    return dict.fromkeys(term for term, kind in terms if kind == "name")
+
+
+def kind_of(token: str) -> Kind:
+    """Return the kind of the term that a token is."""
+    return _READ[token][1]
+
+
 def terms_of(text: str) -> Iterator[Term]:
     """Yield the terms of *text* in order, with its negations; other function words are skipped."""
     for match in TOKEN.finditer(text):
@@ -143,10 +144,11 @@ def terms_of(text: str) -> Iterator[Term]:
 
 
 def _is_list_mark(text: str, start: int, end: int) -> bool:
-    """Return whether a number is that of a list's item."""
-    return text[end : end + 2] in (". ", ") ") and not text[text.rfind("\n", 0, start) + 1 : start].strip(
-        "*_# \t"
-    )
+    """Return whether a number is that of a list's item, also where lines were joined."""
+    if text[end : end + 2] not in (". ", ") "):
+        return False
+    before = text[text.rfind("\n", 0, start) + 1 : start].rstrip("*_# \t")
+    return not before or before[-1] in '.:!?)]"”`'
 
 
 def _pairs(run: str, start: int) -> Iterator[Term]:
@@ -199,14 +201,7 @@ class Passage:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.terms: list[Term] = []
-        self.negations: list[int] = []
-        """Offsets of its negations."""
-        for term in terms_of(text):
-            if term.kind == "negation":
-                self.negations.append(term.start)
-            else:
-                self.terms.append(term)
+        self.terms = [term for term in terms_of(text) if term.kind != "negation"]
         self._positions: dict[str, list[int]] = {}
         for position, term in enumerate(self.terms):
             self._positions.setdefault(term.text, []).append(position)
@@ -231,7 +226,8 @@ class Passage:
 
     def weight_of(self, term: str) -> int:
         """Return the weight of one of its terms."""
-        return 1 if self.terms[self._positions[term][0]].kind == "word" else EXACT_WEIGHT
+        is_word = len(term) == 1 or self.terms[self._positions[term][0]].kind == "word"
+        return 1 if is_word else EXACT_WEIGHT
 
     def positions(self, term: str) -> Sequence[int]:
         """Return the first positions of a term."""
@@ -272,62 +268,15 @@ class Passage:
         """Return whether one span has at least the share *least* of the terms of *wanted*."""
         return wanted.weight > 0 and bool(self.spans(wanted, least=least))
 
-    def quotes(self, other: Passage) -> bool:
-        """Return whether it has another text word for word, not negated, whatever emphasis and line breaks."""
-        own, text = self._plain, other._plain
-        at = own.find(text)
-        while at >= 0:
-            if not _NEGATED_END.search(own, max(0, at - 12), at):
-                return True
-            at = own.find(text, at + 1)
-        return False
-
-    @cached_property
-    def _plain(self) -> str:
-        return " ".join(self.text.translate(_EMPHASIS).casefold().split())
-
     def clauses(self) -> Iterator[tuple[int, int]]:
         """Yield the positions, from and to, of the terms of each clause."""
         starts = [term.start for term in self.terms]
         position = 0
-        for offset in (*self._clause_ends, len(self.text)):
+        for offset in (*(match.start() for match in _CLAUSE_END.finditer(self.text)), len(self.text)):
             end = bisect_left(starts, offset)
             if end > position:
                 yield position, end
                 position = end
-
-    def within(self, span: Span) -> frozenset[str]:
-        """Return the distinct terms of a span."""
-        return frozenset(term.text for term in self.terms[span.start : span.end])
-
-    def negated(self, start: int, end: int) -> Negated:
-        """Return the negations in the clauses of the terms from position *start* to *end*.
-
-        A negation applies to the terms next to it in its clause: languages differ on which side.
-        """
-        starts = [term.start for term in self.terms]
-        first = self._clause_of(starts[start])[0]
-        last = self._clause_of(self.terms[end - 1].end - 1)[1]
-        terms: set[str] = set()
-        offsets = self.negations[bisect_left(self.negations, first) : bisect_left(self.negations, last)]
-        for offset in offsets:
-            opening, closing = self._clause_of(offset)
-            following = bisect_right(starts, offset)
-            for position in (following - 1, following):
-                if 0 <= position < len(starts) and opening <= starts[position] < closing:
-                    terms.add(self.terms[position].text)
-        return Negated(len(offsets), frozenset(terms))
-
-    def _clause_of(self, offset: int) -> tuple[int, int]:
-        """Return the offsets of the text of a clause, given one within it."""
-        following = bisect_right(self._clause_ends, offset)
-        opening = self._clause_ends[following - 1] if following else 0
-        end = self._clause_ends[following] if following < len(self._clause_ends) else len(self.text)
-        return opening, end
-
-    @cached_property
-    def _clause_ends(self) -> list[int]:
-        return [match.start() for match in _CLAUSE_END.finditer(self.text)]
 
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""

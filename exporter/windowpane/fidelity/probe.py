@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
@@ -28,7 +29,7 @@ from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import Fact, base_name, is_written, situation
+from windowpane.fidelity.situation import LEFT_OUT, Fact, base_name, is_written, situation
 from windowpane.fidelity.soundness import contradictions
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
@@ -136,7 +137,8 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     """Yield what the user wrote, sentence by sentence, the newest message first."""
     for block in reversed(removed):
         if is_written(block):
-            own = sentences(without_wrappers(block.text or "")[:READ_CHARACTERS])
+            parts = LEFT_OUT.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
+            own = chain.from_iterable(map(sentences, parts))
             heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
             yield from (head for head in heads if not _NO_STATEMENT.search(head))
 
@@ -153,6 +155,9 @@ class _Visible:
             "\n\n".join(block.text or "" for block in self.replacements)[:VISIBLE_CHARACTERS]
         )
         self._removed = removed
+        self._cut = {
+            block.replaces: block for block in blocks if block.replaces and block.content_type != "summary"
+        }
         self._names = "\n".join(f"{block.text or ''}\n{block.target or ''}" for block in blocks)
         self._recoverable = recoverable or _TRANSCRIPT in self._names
 
@@ -160,7 +165,14 @@ class _Visible:
         """Return whether a fact is kept, recoverable or lost."""
         if self._has(fact):
             return "kept"
-        is_recoverable = self._recoverable or any(fact.text[:80] in note for note in self._notes)
+        rest = self._cut.get(fact.block or "")
+        if rest is not None and _covers(rest, fact.text):
+            return "kept"
+        is_recoverable = (
+            self._recoverable
+            or (rest is not None and rest.handle is not None)
+            or any(fact.text[:80] in note for note in self._notes)
+        )
         return "recoverable" if is_recoverable else "lost"
 
     def _has(self, fact: Fact) -> bool:
@@ -193,6 +205,12 @@ class _Visible:
             and base_name(block.target) in self._names
             and "." in base_name(block.target)
         ]
+
+
+def _covers(rest: Block, text: str) -> bool:
+    """Return whether the rest of a message that was cut has most terms of one of its statements."""
+    wanted = Passage(text).distinct
+    return len(wanted & Passage(rest.text or "").distinct) > KEPT * len(wanted)
 
 
 def is_replacement(block: Block) -> bool:

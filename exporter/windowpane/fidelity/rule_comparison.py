@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import STEMS
-from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of, values_of
-from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
+from windowpane.fidelity.languages import STANCE_STEMS
+from windowpane.fidelity.passages import kind_of, terms_of
+from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
 Stance = Literal["forbid", "permit", "oblige"]
 Match = Literal["verbatim", "reworded", "contradicted"]
@@ -37,8 +37,8 @@ MAXIMUM_COMPARED: Final = 12
 _PERMIT_PHRASES: Final = (
     r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?"
     r"|necessary|obliged)\b"
-    r"|\bunnecessary\b|\boptional(?:ly)?\b|\bfeel free\b|\bno longer (?:required|necessary|needed)\b|\bwithout"
-    r" asking\b"
+    r"|\bunnecessary\b|(?<!not )\boptional(?:ly)?\b|\bfeel free\b"
+    r"|\bno longer (?:required|necessary|needed)\b|\bwithout asking\b"
     r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b"
     r"|\bunnötig\b"
     r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario"
@@ -55,41 +55,21 @@ _FORBID: Final = (
     r"|不要|禁止|不得|切勿|绝不|不能|不可(?!以)|请勿|严禁|不准|不允许|未经|ないで|しない|するな|てはいけ|てはなら|ではなら|ではいけ|厳禁|せずに|なしに"
 )
 _PERMIT: Final = (
-    r"\b(?:may|can|could|allowed|permitted|okay|fine|acceptable|welcome|free to)\b|\b(?:darf|darfst|dürfen"
-    r"|kann|kannst|erlaubt|gerne)\b"
+    r"\b(?:may|(?:can|could)(?! (?:you|we|i)\b)|allowed|permitted|okay|fine|acceptable|welcome|free to)\b"
+    r"|\b(?:darf|darfst|dürfen|kann|kannst|erlaubt|gerne)\b"
     r"|\b(?:peux|peut|pouvez|permis|autorisée?)\b|\b(?:puedes?|pueden|permitido)\b|可以|允许|てもよ|ても良|てもい|てよい|可能"
 )
 _PATTERNS: Final = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in (("phrase", _PERMIT_PHRASES), ("forbid", _FORBID), ("permit", _PERMIT))
 }
-_STANCE_WORDS: Final = frozenset(
-    re.findall(
-        r"\S+",
-        "always must should shall will would never not cannot dont don't do does did avoid may can could"
-        " allowed"
-        " permitted okay fine forbidden prohibited required require requires need needs necessary optional"
-        " please"
-        " only ensure make sure prefer rule rules constraint constraints user users said says asked want wants"
-        " explicit explicitly instruction instructions immer nie niemals nicht muss müssen darf dürfen soll"
-        " sollen"
-        " bitte nur toujours jamais pas doit dois devez faut siempre nunca no debe debes deben hay que the a an"
-        " and or of to in on for with by at as is are be it its this that these those you your we our i me my"
-        " any"
-        " all each every when if before after from into than then so ever strictly der die das den dem ein eine"
-        " einen und oder le la les des un une et ou du de el los las una y o en con por para del al tu vous"
-        " peux"
-        " peut pouvez puedes puede pueden usted kannst kann darfst dürft",
-    )
-)
-"""Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
     "不要|禁止|不得|切勿|绝不|不能|不可|请勿|严禁|不准|不允许|必须|务必|始终|总是|一律|可以|允许|无需|不必|不用|ないで(?:ください)?|しない(?:こと)?|"
     "するな|ては(?:いけ|なり?)ま?せ?ん?|必ず|絶対に|常に|決して|厳禁|してください|しても(?:よい|良い|いい)(?:です)?|する"
 )
-_DIGITS: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
 _PLAIN: Final = re.compile(r"[\W_]+")
 
 
@@ -97,12 +77,19 @@ _PLAIN: Final = re.compile(r"[\W_]+")
 class Clause:
     """A clause in the form that it is compared in."""
 
+    text: str
     plain: str
     words: frozenset[str]
     """Stems without those that only make it a rule; pairs of characters where words are not separated."""
     values: frozenset[str]
+    """Its numbers, names, paths and quoted code."""
     stance: Stance
     negations: int
+
+    @property
+    def is_explicit(self) -> bool:
+        """True if words show its stance: `changes` alone neither obliges nor permits."""
+        return self.stance != "oblige"
 
     @property
     def terms(self) -> frozenset[str]:
@@ -113,28 +100,25 @@ class Clause:
 @lru_cache(maxsize=8_192)
 def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
+    words, values = _words_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
-    values = values_of(text) | frozenset(_DIGITS.findall(text))
-    phrase = _PATTERNS["phrase"].search(text)
     negations = len(_PATTERNS["forbid"].findall(text))
-    if phrase:
+    if _PATTERNS["phrase"].search(text):
         stance: Stance = "permit"
     elif negations:
         stance = "forbid"
     else:
         stance = "permit" if _PATTERNS["permit"].search(text) else "oblige"
-    return Clause(_normal(text), _words(text), values, stance, negations)
+    return Clause(text, _normal(text), words, values, stance, negations)
 
 
-def _words(text: str) -> frozenset[str]:
-    if _WIDE.search(text):
-        letters = "".join(filter(str.isalnum, _WIDE_STANCE.sub(" ", text).lower()))
-        return frozenset(letters[at : at + 2] for at in range(len(letters) - 1))
-    tokens = (token for token in TOKEN.findall(text) if token[0].isalnum() and TOKEN_KINDS[token] not in _VALUES)
-    return frozenset(STEMS[token] for token in tokens if token.lower() not in _STANCE_WORDS and len(token) > 1)
-
-
-_VALUES: Final = ("identifier", "number", "path")
+@lru_cache(maxsize=8_192)
+def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    text = text[:MAXIMUM_CHARACTERS]
+    terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
+    words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
+    values = {term.text for term in terms if term.kind in ("number", "name")}
+    return frozenset(words), frozenset(values.union(code.strip() for code in _INLINE.findall(text)))
 
 
 def _normal(text: str) -> str:
@@ -154,7 +138,7 @@ class ComparedText:
         clauses = list(islice(chain.from_iterable(map(_clauses_of, self._texts)), MAXIMUM_CLAUSES))
         postings: dict[str, list[int]] = {}
         for number, clause in enumerate(clauses):
-            for term in read_clause(clause).terms:
+            for term in frozenset.union(*_words_and_values(clause)):
                 postings.setdefault(term, []).append(number)
         return clauses, postings
 
@@ -168,10 +152,10 @@ class ComparedText:
         return any(_occurs(wanted, text) for text in self._plain)
 
     def near(self, rule: Clause) -> Iterator[Clause]:
-        """Yield the clauses that share most words with a rule, the closest first."""
+        """Yield the clauses that share most words with a rule, the closest first, of equals the first."""
         clauses, postings = self._index
         votes = Counter(number for term in rule.terms for number in postings.get(term, ()))
-        for number, _ in votes.most_common(MAXIMUM_COMPARED):
+        for number in sorted(votes, key=lambda number: (-votes[number], number))[:MAXIMUM_COMPARED]:
             yield read_clause(clauses[number])
 
     def states(self, clause: Clause) -> bool:
@@ -240,7 +224,9 @@ def _clauses_of(text: str) -> Iterator[str]:
 
 def compare(rule: Clause, clause: Clause) -> Match | None:
     """Return whether *clause* states *rule* in other words or contradicts it; None if it does neither."""
-    if not rule.terms or (len(rule.terms) < MINIMUM_WORDS and rule.terms != clause.terms):
+    if len(rule.terms) < MINIMUM_WORDS and (
+        not rule.terms or rule.terms != clause.terms or not clause.is_explicit
+    ):
         return None
     covered = _covered(rule.words, clause.words)
     if covered < min(REWORDED, NEARLY_SAME):
@@ -265,7 +251,6 @@ def _is_reversed(rule: Clause, clause: Clause) -> bool:
     return rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
 
 
-def _are_alike(missing: Iterable[str], other: Sequence[str] | frozenset[str]) -> bool:
+def _are_alike(missing: Iterable[str], other: Iterable[str]) -> bool:
     """Return whether a value of each side is of one kind, so that one replaces the other."""
-    kinds = {TOKEN_KINDS[value] for value in missing}
-    return any(TOKEN_KINDS[value] in kinds for value in other)
+    return not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))

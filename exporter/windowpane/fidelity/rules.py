@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
@@ -19,7 +18,6 @@ from windowpane.core.window.blocks import Block
 from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.passages import unwrapped
 from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
-from windowpane.fidelity.tokens import TOKEN, TOKEN_KINDS
 
 SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
     "user_message": "user",
@@ -47,8 +45,6 @@ class Rule:
     source: RuleSource
     block: str
     """Id of the block that states it."""
-    values: frozenset[str]
-    """The numbers, names, paths and quoted code that it fixes."""
 
 
 def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
@@ -59,7 +55,7 @@ def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
     rules: dict[str, Rule] = {}
     for block, source in instructing(blocks):
         for text in rules_of(block.text or "", source):
-            rules.setdefault(text.casefold(), Rule(text, source, block.id, values_of(text)))
+            rules.setdefault(text.casefold(), Rule(text, source, block.id))
         if len(rules) >= MAXIMUM_RULES:
             break
     return tuple(rules.values())[:MAXIMUM_RULES]
@@ -143,7 +139,7 @@ def _passages(text: str) -> Iterator[Passage]:
         item = mark is not None and mark["item"] is not None
         is_heading = not item and _HEADING.match(line) is not None
         is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
-        sentences = [plain(part) for unit in units(line) for part in _CJK_END.split(unit)]
+        sentences = [plain(unit) for unit in units(line)]
         for sentence in sentences:
             if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
                 yield Passage(sentence, heading if item else "", is_heading, item, is_step or in_steps)
@@ -210,22 +206,9 @@ def _unquoted(text: str) -> Iterator[str]:
 
 MAXIMUM_QUOTED: Final = 50_000
 """Characters of one output in which its end is looked for."""
-_CJK_END: Final = re.compile(r"(?<=[。！？])")
 _CODE: Final = re.compile(
     r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$"
     r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
     r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )
 """A line of code, data or markup, or the description of a command."""
-
-
-@lru_cache(maxsize=4_096)
-def values_of(text: str) -> frozenset[str]:
-    """Return the numbers, names, paths and quoted code of a sentence."""
-    quoted = {code.strip() for code in _INLINE.findall(text)}
-    names = {token for token in TOKEN.findall(_INLINE.sub(" ", text)) if TOKEN_KINDS[token] in _NAMES}
-    return frozenset(quoted | names)
-
-
-_INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
-_NAMES: Final = ("identifier", "number", "path")

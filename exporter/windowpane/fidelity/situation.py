@@ -17,15 +17,20 @@ from windowpane.core.names import without_wrappers
 from windowpane.core.tracking.regret import access_of
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON
-from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, Passage, sentences
+from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, Passage, sentences, unwrapped
 
-FactKind = Literal["rule", "goal", "decision", "open_work", "failed_command", "changed_file", "read_file"]
+FactKind = Literal[
+    "rule", "goal", "decision", "open_work", "failed_command", "changed_file", "read_file", "name", "setting"
+]
+"""Kinds of facts; a name or a setting (`timeout=30s`) is one for summaries only."""
 
 MAXIMUM_FILES: Final = 8
 """Files changed, and files read, the last ones."""
 MAXIMUM_FAILURES: Final = 5
 MAXIMUM_OPEN: Final = 20
 MAXIMUM_DECISIONS: Final = 12
+DECISION_CHARACTERS: Final = 240
+"""Start of a sentence that is read: a fact is a line, not a page."""
 READ_CHARACTERS: Final = 2_000
 """Start and end of a tool's output in which its exit code and its error are looked for."""
 SCANNED_SENTENCES: Final = 2_000
@@ -47,6 +52,10 @@ _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
 _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", "subject")
 
 
+LEFT_OUT: Final = re.compile(r"\n?\[… \d+ tokens left out[^\n]{0,400}…\]\n?")
+"""Stands where a managed window cut a message or a result."""
+
+
 class Fact(NamedTuple):
     """Something that the agent needs to go on."""
 
@@ -62,7 +71,7 @@ def situation(removed: Sequence[Block]) -> Iterator[Fact]:
         block.tool_call_id: block for block in removed if block.content_type == "tool_call" and block.tool_call_id
     }
     yield from _goals(removed)
-    yield from _decisions(removed)
+    yield from decisions(removed)
     yield from _open_work(removed)
     yield from _failures(removed, calls)
     changed = _last_files(_changed(removed))
@@ -74,7 +83,9 @@ def situation(removed: Sequence[Block]) -> Iterator[Fact]:
 def _goals(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the first sentence that the user wrote, and the first of the last message."""
     written = (
-        (block, text) for block in removed if is_written(block) and (text := without_wrappers(block.text or ""))
+        (block, text)
+        for block in removed
+        if is_written(block) and (text := without_wrappers(LEFT_OUT.split(block.text or "", maxsplit=1)[0]))
     )
     stated = [(block, first) for block, text in written if (first := _first_statement(text))]
     for block, text in {block.id: (block, text) for block, text in (stated[:1] + stated[-1:])}.values():
@@ -91,8 +102,9 @@ def is_written(block: Block) -> bool:
 
 
 def _first_statement(text: str) -> str:
-    heads = (sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20))
-    return next((head for head in heads if is_statement(head)), "")
+    heads = [sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20)]
+    stated = [head for head in heads if is_statement(head)]
+    return next((head for head in stated if not head.endswith(":")), stated[0] if stated else "")
 
 
 def is_statement(text: str) -> bool:
@@ -100,8 +112,8 @@ def is_statement(text: str) -> bool:
     return Passage(text).weight >= 3
 
 
-def _decisions(removed: Sequence[Block]) -> Iterator[Fact]:
-    """Yield the sentences of the model and the user that decide something and give the reason."""
+def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_reason: bool = True) -> list[Fact]:
+    """Return the newest sentences of the model and the user that decide something, and give the reason."""
     texts = (
         block
         for block in reversed(removed)
@@ -109,26 +121,65 @@ def _decisions(removed: Sequence[Block]) -> Iterator[Fact]:
         and block.text
         and DECISION.search(block.text)
     )
-    newest = ((block, sentence) for block in texts for sentence in sentences(block.text or ""))
-    facts: dict[str, Fact] = {}
-    for block, sentence in islice(newest, SCANNED_SENTENCES):
-        if len(sentence) <= MAXIMUM_CHARACTERS and DECISION.search(sentence) and REASON.search(sentence):
-            facts.setdefault(sentence, Fact("decision", sentence.strip("#*- "), block.id))
-            if len(facts) == MAXIMUM_DECISIONS:
-                break
-    yield from (fact for fact in facts.values() if is_statement(fact.text))
+    newest = (
+        (block, one[:DECISION_CHARACTERS]) for block in texts for one in reversed([*sentences(block.text or "")])
+    )
+    facts = {
+        sentence: Fact("decision", sentence.strip("#*- "), block.id)
+        for block, sentence in islice(newest, SCANNED_SENTENCES)
+        if DECISION.search(sentence) and (not with_reason or REASON.search(sentence))
+    }
+    return [fact for fact in islice(facts.values(), most) if is_statement(fact.text)]
 
 
 def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
-    """Yield the items of the agent's last plan that are not done."""
-    for block in reversed(removed):
-        if block.content_type == "tool_call" and block.text and ('"status"' in block.text):
-            items = list(_items(block.text))
-            if items:
-                yield from islice(
-                    (Fact("open_work", text, block.id) for text, done in items if not done), MAXIMUM_OPEN
-                )
-                return
+    """Yield the items of the agent's last plan that are not done; without a plan what messages list as open."""
+    plans = (block for block in reversed(removed) if block.content_type == "tool_call")
+    for block in plans:
+        items = list(_items(block.text or "")) if '"status"' in (block.text or "") else []
+        if items:
+            yield from islice(
+                (Fact("open_work", text, block.id) for text, done in items if not done), MAXIMUM_OPEN
+            )
+            return
+    yield from (Fact("open_work", line) for line in open_work(removed)[-MAXIMUM_OPEN:])
+
+
+_WRITTEN: Final = ("user_message", "assistant_response")
+LATEST_BLOCKS: Final = 20
+"""Messages of the user and the model that are searched for open work: earlier ones may be done."""
+_OPEN_NAMES: Final = (
+    "to-?dos?", "next(?: steps?)?", "remaining(?: work| steps| tasks)?", "still (?:open|to do)",
+    "open (?:work|tasks|items)",
+)  # fmt: skip
+_OPEN_LABEL: Final = f"(?:{'|'.join(_OPEN_NAMES)})"
+_OPEN_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN_LABEL}[*\s]*:?[*\s]*")
+"""A line that opens a list of open work."""
+_LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN_LABEL}\**:\**\s+(\S.{{3,240}})")
+_UNCHECKED: Final = re.compile(r"\s*[-*+] \[ \]\s+(\S.{3,240})")
+_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.{3,240})")
+
+
+def open_work(blocks: Sequence[Block]) -> list[str]:
+    """Return the lines of the latest messages that list work as open, in order, each once.
+
+    Such a line is an unchecked box, or names itself or its list so, in English.
+    """
+    prose = (block.text or "" for block in reversed(blocks) if block.content_type in _WRITTEN)
+    latest = list(islice(prose, LATEST_BLOCKS))[::-1]
+    return list(dict.fromkeys(line for text in latest for line in _open_lines(text)))
+
+
+def _open_lines(text: str) -> Iterator[str]:
+    in_list = False
+    for line in unwrapped(text):
+        match = (
+            _UNCHECKED.fullmatch(line) or _LABELED.fullmatch(line) or (_ITEM.fullmatch(line) if in_list else None)
+        )
+        if match is not None:
+            yield match[1].strip()
+        elif line.strip():
+            in_list = _OPEN_TITLE.fullmatch(line) is not None
 
 
 def _items(arguments: str) -> Iterator[tuple[str, bool]]:

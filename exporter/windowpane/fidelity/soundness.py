@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import stem
-from windowpane.fidelity.passages import Negated, Passage, Span, Term
+from windowpane.fidelity.passages import Passage, Span, Term
+from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 
 Kind = Literal["wrong_number", "wrong_name", "reversed"]
 
@@ -39,6 +40,8 @@ ALTERED: Final = re.compile(r"-{0,2}[A-Za-z_/][\w./-]{4,120}")
 """Names whose spelling is checked: of letters, not ranges and versions."""
 MINIMUM_END: Final = 3
 """Characters at the end of two names that differ by an insertion: a plural is not altered."""
+NAME_EDGE: Final = 2
+"""Characters at a name's start or end, fewer than the half of what altered names share."""
 ALIKE: Final = 0.7
 """Share of the longer name at its start and end that an altered name has too."""
 EDGE: Final = 2
@@ -56,10 +59,6 @@ MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
 """Characters between a word and the number that it is set to."""
-MINIMUM_REVERSED: Final = 2
-"""Distinct terms of a statement that can be reversed."""
-SHORT: Final = 5
-"""Weight up to which a statement has to be repeated whole."""
 
 
 _SET: Final = re.compile(
@@ -104,9 +103,7 @@ def contradictions(
         if (one.value, one.replaced_by) not in seen:
             seen.add((one.value, one.replaced_by))
             yield one
-    stated = Passage("\n\n".join(passages))
-    for text in dict.fromkeys(binding):
-        yield from _reversals(Passage(text), replacement, stated)
+    yield from _reversals(binding, replacement.text, passages)
 
 
 def _clauses(statement: Passage) -> list[Passage]:
@@ -225,25 +222,13 @@ def _context(passage: Passage, position: int) -> frozenset[str]:
     return frozenset(term.text for term in near if term.text != own)
 
 
-def _reversals(statement: Passage, replacement: Passage, stated: Passage) -> Iterator[Contradiction]:
-    """Yield the statement if *replacement* repeats it with the opposite meaning, and never with the same."""
-    if len(statement.distinct) < MINIMUM_REVERSED or replacement.quotes(statement):
-        return
-    least = REPEATED if statement.weight > SHORT else 1.0
-    own = statement.negated(0, len(statement.terms))
-    longest = 2 * len(statement.terms) - 1
-    spans = [span for span in replacement.spans(statement, least=least) if span.end - span.start <= longest]
-    if not spans or not all(_is_opposite(own, replacement, span, statement) for span in spans):
-        return
-    if any(_is_opposite(own, stated, span, statement) for span in stated.spans(statement, least=least)):
-        return
-    yield Contradiction("reversed", statement.text, replacement.excerpt(spans[0].start, spans[0].end))
-
-
-def _is_opposite(own: Negated, other: Passage, span: Span, statement: Passage) -> bool:
-    """Return whether a span has another number of negations, and one of them is about a term of the statement."""
-    its = other.negated(span.start, span.end)
-    return own.number != its.number and bool((own.terms ^ its.terms) & statement.distinct & other.within(span))
+def _reversals(binding: Iterable[str], replacement: str, stated: Iterable[str]) -> Iterator[Contradiction]:
+    """Yield the *binding* statements that *replacement* has with the opposite meaning, unless *stated* agrees."""
+    text, agreeing = ComparedText([replacement]), ComparedText(stated)
+    for statement in dict.fromkeys(binding):
+        claim = text.match(statement).contradicting
+        if claim is not None and claim.values >= read_clause(statement).values and not agreeing.states(claim):
+            yield Contradiction("reversed", statement, claim.text)
 
 
 def _altered_names(
@@ -255,11 +240,21 @@ def _altered_names(
     for position, term in enumerate(replacement.terms):
         if term.kind == "name" and term.text not in real and ALTERED.fullmatch(term.text):
             names.setdefault(term.text, position)
+    by_edge: dict[str, dict[str, None]] = {}
+    for other in real:
+        for edge in _edges(other):
+            by_edge.setdefault(edge, {})[other] = None
     for name, position in names.items():
-        alike = next((other for other in real if _is_altered(name, other)), None)
+        near = chain.from_iterable(by_edge.get(edge, ()) for edge in _edges(name))
+        alike = next((other for other in near if _is_altered(name, other)), None)
         if alike is not None and not support.mentions(name):
             claim = replacement.excerpt(position, position + 1)
             yield Contradiction("wrong_name", real[alike].text, claim, alike, name)
+
+
+def _edges(name: str) -> tuple[str, str]:
+    """Return the start and end of a name: an altered one has one of them too."""
+    return f"{name[:NAME_EDGE]}*", f"*{name[-NAME_EDGE:]}"
 
 
 def _is_altered(name: str, real: str) -> bool:

@@ -1,13 +1,12 @@
-"""Readings of a session's texts, made ahead of the hooks that need the facts of the whole window."""
+"""Names in a session's texts, read ahead of the hooks that need those of the whole window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
 
-from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.facts import Reading, read_text
+from windowpane.fidelity.facts import Names, names_of
 
 BATCH_CHARACTERS: Final = 8_000
 """Characters that are read together ahead; fewer are read where they are needed."""
@@ -19,24 +18,23 @@ ReadAhead = Callable[[Callable[[], None], int], object]
 
 
 class Readings:
-    """The readings of texts in a window, by type and text; without *later* each is made when it is needed."""
+    """The names in each text of a window; without *later* a text is read when they are needed."""
 
     def __init__(self, later: ReadAhead | None = None) -> None:
         self.later = later
-        self._readings: dict[tuple[ContentType, str], Reading] = {}
+        self._readings: dict[str, Names] = {}
         self._new: list[Block] = []
         self._characters = 0
 
-    def read(self, content_type: ContentType, text: str) -> Reading:
-        """Return the reading of a text; called on any thread."""
-        key = (content_type, text)
-        reading = self._readings.get(key)
+    def read(self, text: str) -> Names:
+        """Return the names in a text; called on any thread."""
+        reading = self._readings.get(text)
         if reading is None:
-            reading = read_text(content_type, text)
+            reading = names_of(text)
             if self.later is not None:
                 if len(self._readings) >= MAXIMUM_READINGS:
                     self._readings.clear()
-                self._readings[key] = reading
+                self._readings[text] = reading
         return reading
 
     def add(self, block: Block) -> None:
@@ -52,8 +50,8 @@ class Readings:
 
     def discard(self, block: Block) -> None:
         """Forget the reading of a block that was removed."""
-        self._readings.pop((block.content_type, block.text or ""), None)
+        self._readings.pop(block.text or "", None)
 
     def _read_all(self, blocks: list[Block]) -> None:
         for block in blocks:
-            self.read(block.content_type, block.text or "")
+            self.read(block.text or "")

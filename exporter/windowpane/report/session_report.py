@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -453,7 +455,7 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
 def to_json(report: SessionReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
     return {
-        **plain_values(asdict(report)),
+        **plain_values(msgspec.to_builtins(report, str_keys=True)),
         "answer": report.headline,
         "open_turn": open_turn(report.turns),
         "missing_costs": list(report.missing_costs),

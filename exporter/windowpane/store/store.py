@@ -28,7 +28,7 @@ from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
-from windowpane.store.writes import additions, chain, session_import
+from windowpane.store.writes import additions, chain
 from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
 from windowpane.store.writes.session_claims import SessionClaims
@@ -154,7 +154,9 @@ class Store(Reader):
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             return self._import(lambda: (decode(encode(event)) for event in events()))
 
-    def _import(self, events: session_import.EventFactory) -> ImportOutcome:
+    def _import(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        from windowpane.store.writes import session_import
+
         capture = None if self._capture is None else self._capture.empty_copy()
         with self._engine.lend() as connection:
             comparison = session_import.compare(connection, events, capture)

@@ -6,7 +6,8 @@ from builders import item, manager, snapshot, tool_items
 
 from windowpane.core.events import ContentCompressed
 from windowpane.core.window.references import ReferenceIndex
-from windowpane.fidelity.facts import Fact, extract_facts
+from windowpane.fidelity.facts import extract_facts
+from windowpane.fidelity.situation import Fact
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
 from windowpane.manager.plans.policies import POLICIES
@@ -67,7 +68,7 @@ def test_the_first_names_of_every_block_come_before_the_last_of_any() -> None:
 
 
 def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
-    facts = [Fact("path", f"src/fact_{n}.py") for n in range(200)]
+    facts = [Fact("name", f"src/fact_{n}.py") for n in range(200)]
     earlier = "## Artifacts, paths and values\n- old/name.py, old/other.py\n- Prose about the build"
     text = summarize(
         facts,
@@ -88,9 +89,9 @@ def test_a_summary_under_pressure_keeps_the_names_in_use() -> None:
 def test_a_summary_contains_a_sentence_and_a_name_once() -> None:
     sentence = "We decided that the index must never be rebuilt"
     facts = [
-        Fact("path", "src/a.py"),
-        Fact("decision", sentence, words=("index", "rebuilt")),
-        Fact("constraint", sentence, words=("index", "rebuilt")),
+        Fact("name", "src/a.py"),
+        Fact("decision", sentence),
+        Fact("rule", sentence),
     ]
     text = summarize(facts, goal="", names=Names(["a.py", "src/a.py"], []), max_tokens=500, counter=COUNTER)
 
@@ -108,16 +109,6 @@ def test_a_summary_prefers_names_of_messages_to_names_that_tools_printed() -> No
     assert "The port is 8443" in first
     assert "src/said.py" in second
     assert ("The port is 9443" in second, "8443" in second) == (True, False)
-
-
-def test_a_summary_names_failures_not_the_code_that_handles_them() -> None:
-    facts = [
-        Fact("error", 'return fmt.Errorf("failed: %w", err)', words=("failed", "err")),
-        Fact("error", "[Result of Bash, turn 3, left the window. ERROR E-1 refused]", words=("error", "refused")),
-    ]
-    text = summarize(facts, goal="", failures=["ERROR E-1 refused"], max_tokens=500, counter=COUNTER)
-
-    assert parse_sections(text)["errors"] == ["ERROR E-1 refused"]
 
 
 def test_headings_of_a_summary_and_alternatives_in_prose_are_not_facts() -> None:

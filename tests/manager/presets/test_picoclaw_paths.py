@@ -48,7 +48,7 @@ def test_a_refused_call_drops_the_older_turns_and_notes_it_in_the_summary() -> N
         assert len(before) == 5
         assert len(said) < 5
         assert said == [before[0], *before[-len(said) + 1 :]]
-        assert win.status().used_tokens < used - 5_900
+        assert win.status().used_tokens < used - 5_800
         assert filler(6_000)[:200] not in sent(win)
         assert "third question" in sent(win)
         assert "We decided to use alpha" in sent(win)

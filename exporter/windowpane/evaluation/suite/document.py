@@ -129,7 +129,7 @@ def original_of(case: CaseEntry, folder: Path, counter: TokenCounter) -> tuple[B
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(str(path), f"cannot be read ({error})", expected="a UTF-8 text") from error
-    blocks = blocks_of(text or "")
+    blocks = blocks_of(text or "", "user_message")
     if not blocks:
         raise ConfigurationError(f"case {case.name!r}", "the original is empty", expected="some text")
     return blocks

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.prompts import ANSWER, COMPARE
-from windowpane.fidelity.tokens import TOKEN, significant_words
+from windowpane.fidelity.passages import TOKEN, terms_of
 
 EXPECTED: Final = "module:function or file.py:function"
 STRING_MATCH: Final = "string-match (no model)"
@@ -106,10 +106,10 @@ string_match.name = STRING_MATCH  # type: ignore[attr-defined]  # its name in ev
 
 
 def _nearest(question: str, material: str) -> str:
-    terms = set(significant_words(TOKEN.findall(question)))
+    terms = _terms(question)
     rated = []
     for number, line in enumerate(material.splitlines()):
-        overlap = len(terms.intersection(significant_words(TOKEN.findall(line)))) / max(1, len(terms))
+        overlap = len(terms & _terms(line)) / max(1, len(terms))
         if overlap >= _MINIMUM_OVERLAP:
             rated.append((overlap, number, line.strip()))
     best = sorted(rated, reverse=True)[:ANSWER_LINES]
@@ -118,11 +118,10 @@ def _nearest(question: str, material: str) -> str:
 
 def _same(first: str, second: str) -> bool:
     """Return whether the longer answer has the names, numbers and most words of the shorter one."""
-    shorter, longer = sorted((_tokens(first), _tokens(second)), key=len)
+    shorter, longer = sorted((_terms(first), _terms(second)), key=len)
     names = {token for token in shorter if not token.isalpha()}
     return bool(shorter) and names <= longer and len(shorter & longer) >= _SENTENCE_SHARE * len(shorter)
 
 
-def _tokens(text: str) -> set[str]:
-    tokens = TOKEN.findall(text)
-    return set(significant_words(tokens)) or {token.lower() for token in tokens}
+def _terms(text: str) -> set[str]:
+    return {term.text for term in terms_of(text)} or {token.lower() for token in TOKEN.findall(text)}

@@ -22,6 +22,7 @@ from windowpane.fidelity.judge.judge import (
 )
 from windowpane.fidelity.judge.questions import Question, questions_from
 from windowpane.fidelity.probe import WEIGHTS, Dimension, weighted_score
+from windowpane.manager.plans.findings import failures_in
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary import summarize
 
@@ -166,7 +167,12 @@ def _compress(blocks: Sequence[Block], previous: str, goal: str, max_tokens: int
     if setup.compressor is None:
         earlier = [previous] if previous else []
         return summarize(
-            extract_facts(blocks), goal=goal, previous=earlier, max_tokens=max_tokens, counter=setup.counter
+            extract_facts(blocks),
+            goal=goal,
+            previous=earlier,
+            failures=failures_in(blocks),
+            max_tokens=max_tokens,
+            counter=setup.counter,
         )
     system = setup.prompt or COMPACTION
     parts = [f"[summary of what came before]\n{previous}"] if previous else []

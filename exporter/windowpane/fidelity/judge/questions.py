@@ -9,10 +9,11 @@ from typing import Final, Literal, get_args
 from windowpane.core.choices import MAXIMUM_QUESTIONS
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
-from windowpane.fidelity.facts import PROSE_TYPES, Fact, FactKind, extract_facts
+from windowpane.fidelity.facts import extract_facts
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
+from windowpane.fidelity.passages import PROSE_TYPES, Passage
 from windowpane.fidelity.probe import Dimension
-from windowpane.fidelity.tokens import TOKEN, significant_words
+from windowpane.fidelity.situation import Fact, FactKind
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
 """A single fact; a file or name of the work; the state of the work; a decision and its reason."""
@@ -30,19 +31,19 @@ CONTEXT_WORDS: Final = 3
 """Minimum significant words beside a blank."""
 
 _KIND_OF: Final[dict[FactKind, QuestionKind]] = {
-    "number": "recall",
-    "error": "recall",
-    "identifier": "artifact",
-    "path": "artifact",
+    "setting": "recall",
+    "failed_command": "recall",
+    "name": "artifact",
+    "changed_file": "artifact",
     "goal": "continuation",
-    "constraint": "continuation",
+    "rule": "continuation",
     "open_work": "continuation",
     "decision": "decision",
 }
 _WORDING: Final[dict[FactKind, str]] = {
-    "error": "Which error or failure occurred that involves {subject}? Quote its message.",
+    "failed_command": "Which command failed that involves {subject}, and with which message?",
     "goal": "What is the goal of the task that involves {subject}?",
-    "constraint": "Which rule about {subject} must be followed?",
+    "rule": "Which rule about {subject} must be followed?",
     "open_work": "What work on {subject} is still open?",
     "decision": "What was decided about {subject}, and why?",
 }
@@ -72,8 +73,9 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
     Questions of a kind are spread over the whole text.
     """
     pools: dict[QuestionKind, list[Question]] = {kind: [] for kind in KINDS}
-    for fact in sorted(extract_facts(blocks), key=lambda fact: fact.block):
-        question = _question(fact, _source(fact, blocks))
+    positions = {block.id: position for position, block in enumerate(blocks)}
+    for fact in sorted(extract_facts(blocks), key=lambda fact: positions.get(fact.block or "", -1)):
+        question = _question(fact, blocks)
         if question is not None and question.text not in {other.text for other in pools[question.kind]}:
             pools[question.kind].append(question)
     queues = {kind: _spread(pool) for kind, pool in pools.items()}
@@ -101,50 +103,41 @@ def _spread(pool: list[Question]) -> list[Question]:
     return order
 
 
-def _source(fact: Fact, blocks: Sequence[Block]) -> str:
-    """Return the text for a cloze question: the last prose that contains the name.
-
-    A name that only tools printed is used only if it is a path.
-    """
-    if fact.is_sentence or fact.kind == "number":
-        return ""
-    for block in reversed(blocks):
-        if block.content_type in PROSE_TYPES and fact.text in (block.text or ""):
-            return block.text or ""
-    return blocks[fact.block].text or "" if fact.kind == "path" else ""
-
-
-def _question(fact: Fact, text: str) -> Question | None:
-    kind = _KIND_OF[fact.kind]
-    if fact.kind == "number":
+def _question(fact: Fact, blocks: Sequence[Block]) -> Question | None:
+    kind = _KIND_OF.get(fact.kind)
+    if kind is None:
+        return None
+    if fact.kind == "setting":
         key, value = fact.text.split("=", 1)
         return Question(f"Which value does `{key}` have?", kind, value)
-    if not fact.is_sentence:
-        return _cloze(fact, text, kind)
-    subject = _subject(fact)
+    if fact.kind not in _WORDING:
+        return _cloze(fact, blocks, kind)
+    subject = _subject(fact.text)
     return Question(_WORDING[fact.kind].format(subject=subject), kind, fact.text) if subject else None
 
 
-def _subject(fact: Fact) -> str:
+def _subject(sentence: str) -> str:
     """Return at most two of the most specific words of a sentence: names first, then long words; never all."""
-    cues = set(_WORDING) | {"decided", "must", "because", "never", "always", "next", "instead", "remaining"}
-    words = [word for word in fact.words if word not in cues]
+    words = list(dict.fromkeys(sentence[term.start : term.end].strip(".,") for term in Passage(sentence).terms))
     if len(words) < 3:
         return ""
     telling = sorted(words, key=lambda word: (word.isalpha(), -len(word)))[:2]
     return " and ".join(f"`{word}`" for word in words if word in telling)
 
 
-def _cloze(fact: Fact, text: str, kind: QuestionKind) -> Question | None:
-    """Return the question that shows the last line with the fact, a blank in its place."""
-    lines = [line.strip() for line in text.replace("\\n", "\n").split("\n") if fact.text in line]
-    for line in reversed(lines):
-        at = line.index(fact.text)
-        start = max(0, at - LINE_CHARS // 2)
-        excerpt = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
-        if len(significant_words(TOKEN.findall(excerpt.replace(_BLANK, " ")))) >= CONTEXT_WORDS:
-            wording = f"Which name or path fills the blank in this line from the work: “{excerpt}”"
-            return Question(wording, kind, fact.text)
+def _cloze(fact: Fact, blocks: Sequence[Block], kind: QuestionKind) -> Question | None:
+    """Return the question that shows the last line of prose with the name, a blank in its place."""
+    for block in reversed(blocks):
+        text = block.text or ""
+        if block.content_type not in PROSE_TYPES or fact.text not in text:
+            continue
+        for line in reversed([line.strip() for line in text.split("\n") if fact.text in line]):
+            at = line.index(fact.text)
+            start = max(0, at - LINE_CHARS // 2)
+            excerpt = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
+            if len(Passage(excerpt.replace(_BLANK, " ")).distinct) >= CONTEXT_WORDS:
+                wording = f"Which name or path fills the blank in this line from the work: “{excerpt}”"
+                return Question(wording, kind, fact.text)
     return None
 
 

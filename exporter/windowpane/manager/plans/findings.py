@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
+from windowpane.core.window.blocks import Block
+
 FINDING_CHARS: Final = 140
 READ_CHARACTERS: Final = 60_000
 """Characters at either end of a result that are read."""
@@ -117,6 +119,11 @@ def _with_others(message: str, others: Iterable[str]) -> str:
     own = set(_numbers_in(message))
     listed = [number for number in others if number not in own][-MAXIMUM_OTHERS:]
     return f"{message}{_ALSO}{', '.join(listed)})" if listed else message
+
+
+def failures_in(blocks: Iterable[Block]) -> list[str]:
+    """Return the failures that the texts of *blocks* report, in order."""
+    return list(filter(None, (failure_of(block.text or "") for block in blocks)))
 
 
 def is_failure(line: str) -> bool:

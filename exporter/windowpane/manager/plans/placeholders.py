@@ -14,17 +14,9 @@ NAMES_TOKENS: Final = 14
 """Tokens of the placeholder that names may take; the rest is for the finding."""
 
 
-_START: Final = "[Result of "
-
-
 def handle_of(name: str) -> str:
     """Return the archive's handle for the original of *name*."""
     return f"wp:{name}"
-
-
-def is_placeholder(text: str) -> bool:
-    """Return whether a line is, or starts as, that of `placeholder_text`."""
-    return text.startswith(_START)
 
 
 def placeholder_text(
@@ -39,7 +31,7 @@ def placeholder_text(
     names_text = _names_text(names, counter)
     while True:
         finding_text = f" {finding}" if finding else ""
-        text = f"{_START}{name}, turn {block.turn}, left the window.{finding_text}{names_text}{where}]"
+        text = f"[Result of {name}, turn {block.turn}, left the window.{finding_text}{names_text}{where}]"
         if counter.count(text) <= MAXIMUM_TOKENS:
             return text
         if finding:

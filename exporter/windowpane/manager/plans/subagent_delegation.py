@@ -13,6 +13,7 @@ from typing import Final
 from windowpane.core.events import ContentCompressed, SubagentDelegated, SubagentReturned
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.fidelity.facts import blocks_of, extract_facts
+from windowpane.manager.plans.findings import failures_in
 from windowpane.manager.plans.summary import summarize
 from windowpane.manager.plans.truncation import middle_out
 
@@ -122,6 +123,10 @@ def bounded_result(
 def _bounded(text: str, max_tokens: int, counter: TokenCounter) -> str:
     """Half of the room for the text's own beginning and end, half for the facts between."""
     ends = middle_out(text, max_tokens // 2, counter)
-    facts = summarize(extract_facts(blocks_of(text)), goal="", max_tokens=max_tokens // 2 - 8, counter=counter)
+    blocks = blocks_of(text)
+    facts = summarize(
+        extract_facts(blocks), goal="", failures=failures_in(blocks), max_tokens=max_tokens // 2 - 8,
+        counter=counter,
+    )  # fmt: skip
     both = f"{ends}\n\n{facts}"
     return both if counter.count(both) <= max_tokens else middle_out(text, max_tokens, counter)

@@ -12,9 +12,8 @@ from typing import Final, Literal, NamedTuple
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import IDENTIFIERS_PER_BLOCK, MAXIMUM_CHARACTERS, ReferenceIndex
-from windowpane.fidelity.facts import Fact, FactKind
-from windowpane.manager.plans.findings import grouped_failures, is_failure
-from windowpane.manager.plans.placeholders import is_placeholder
+from windowpane.fidelity.situation import Fact, FactKind
+from windowpane.manager.plans.findings import grouped_failures
 
 Section = Literal["goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "lookup"]
 
@@ -112,12 +111,13 @@ def _render(sections: Sections) -> str:
 
 SECTION_OF: Final[dict[FactKind, Section]] = {
     "goal": "state",
-    "constraint": "constraints",
+    "rule": "constraints",
     "decision": "decisions",
-    "path": "artifacts",
-    "number": "artifacts",
-    "identifier": "artifacts",
-    "error": "errors",
+    "name": "artifacts",
+    "setting": "artifacts",
+    "changed_file": "artifacts",
+    "read_file": "artifacts",
+    "failed_command": "errors",
     "open_work": "state",
 }
 
@@ -144,7 +144,8 @@ _MEASURE: Final = re.compile(
     r"(?:\d[\d_,.]*\d\d|\d+(?:[.,]\d+)? ?(?:%|ms|s|min|h|KB|MB|GB|px|x)(?!\w))"
 )
 _DIGITS: Final = re.compile(r"\d[\d_,.]*")
-_NAMING: Final[tuple[FactKind, ...]] = ("identifier", "number", "path")
+_NAMING: Final[tuple[FactKind, ...]] = ("name", "setting", "read_file", "changed_file")
+"""Kinds of facts that are names, the least wanted first."""
 NAMES_A_LINE: Final = 6
 
 
@@ -176,10 +177,8 @@ def summarize(
     names_by_kind: dict[FactKind, list[str]] = {}
     stated = {line for lines in sections.values() for line in lines}
     for fact in reversed(facts):
-        if not fact.is_sentence:
+        if fact.kind in _NAMING:
             names_by_kind.setdefault(fact.kind, []).append(fact.text)
-        elif fact.kind == "error" and (not is_failure(fact.text) or is_placeholder(fact.text)):
-            continue
         elif fact.text not in stated:
             stated.add(fact.text)
             section = SECTION_OF[fact.kind]

@@ -38,7 +38,7 @@ from windowpane.manager.plans.checkpoint import (
     to_markdown,
 )
 from windowpane.manager.plans.notes import notes_from_data, notes_to_data
-from windowpane.manager.plans.summary import Section, parse_sections
+from windowpane.manager.plans.summary import SECTION_OF, Section, merge_lines, parse_sections
 from windowpane.manager.plans.task_record import TaskRecord
 
 CHECKPOINT_TURNS: Final = 5
@@ -120,13 +120,10 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
             sections = parse_sections(block.text or "")
     stated = [block for block in blocks if block.content_type != "system_prompt"]
     for fact in reversed(extract_facts(stated, engine.readings.read)):
-        section: Section = {
-            "constraint": "constraints", "decision": "decisions", "error": "errors", "open_work": "state",
-            "goal": "state",
-        }.get(fact.kind, "artifacts")  # type: ignore[assignment]  # fmt: skip
-        lines = sections.setdefault(section, [])
+        lines = sections.setdefault(SECTION_OF[fact.kind], [])
         if fact.text not in lines:
             lines.append(fact.text)
+    sections["errors"] = merge_lines(sections.get("errors", ()), engine.failures(stated))
     status = engine.status()
     document: Document = {
         "schema": CHECKPOINT_SCHEMA,

@@ -17,7 +17,7 @@ from windowpane.core.window.references import (
 )
 from windowpane.effects.commands import Effect, compute
 from windowpane.effects.model_calls import fenced
-from windowpane.fidelity.facts import Fact
+from windowpane.fidelity.situation import Fact
 from windowpane.manager.engine import Engine
 from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
 from windowpane.manager.plans.acceptance import (

@@ -51,6 +51,8 @@ from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
+RESTED_SECONDS: Final = 10.0
+"""Time between two looks at a file that did not change for a while."""
 LOOKED_AT_ONCE: Final = 500
 """Resting files that a poll looks at in any case."""
 RETRY_SECONDS: Final = 60.0
@@ -246,7 +248,7 @@ class Watcher:
         resting = self._resting
         now = self._clock()
         elapsed, self._polled_at = now - self._polled_at, now
-        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / DISCOVER_SECONDS))
+        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / RESTED_SECONDS))
         for _ in range(min(share, len(resting))):
             one = resting[0]
             resting.rotate(-1)
