@@ -131,7 +131,9 @@ def _row(name: str, compared: Sequence[_Compared]) -> str:
         measured.tokens_before == (raw.stated if raw.before is None else raw.before) for raw, measured in pairs
     )
     after = sum(measured.tokens_after == raw.after for raw, measured in pairs)
-    low, middle, high = np.quantile([measured.ratio or 0.0 for _, measured in pairs], [0.1, 0.5, 0.9])
+    low, middle, high = np.quantile(
+        [one.tokens_before / max(1, one.tokens_after) for _, one in pairs], [0.1, 0.5, 0.9]
+    )
     return (
         f"| {name} | {len(compared)} | {recorded} | {found} | {invented} | {before} | {after} "
         f"| {middle:.1f} ({low:.1f} to {high:.1f}) |"
