@@ -51,13 +51,22 @@ def raw_compactions(path: Path, format_name: str) -> list[RawCompaction]:
 
 
 def _claude_code(text: str) -> Iterator[_Total | _Boundary]:
-    """A message is written in several lines, the first of which has its input."""
+    """A message is written in several lines, the first of which has its input.
+
+    Early releases wrote the summary alone.
+    """
     seen: set[str] = set()
+    is_bounded = False
     for row in json_values(text):
         if row.get("isSidechain"):
             continue
         if row.get("subtype") == "compact_boundary":
             yield _Boundary((row.get("compactMetadata") or {}).get("preTokens"))
+            is_bounded = True
+        elif row.get("isCompactSummary") is True and not is_bounded:
+            yield _Boundary(None)
+        elif row.get("type") == "assistant":
+            is_bounded = False
         message: Any = row.get("message") or {}
         usage = message.get("usage") if isinstance(message, dict) and row.get("type") == "assistant" else None
         if usage and message["id"] not in seen:
