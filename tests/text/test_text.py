@@ -233,7 +233,7 @@ def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None
 
     assert headline(totals) == ("2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon).")
     quiet = replace(totals, live=1, live_needing_attention=0)
-    assert headline(quiet) == "1 live session, none needs you."
+    assert headline(quiet) == "1 live session, none in red or with a warning."
     assert headline(replace(quiet, live=0)) == (
         "No session is live. 904 sessions recorded, 4 of them reached red; 2 fetched removed content again."
     )

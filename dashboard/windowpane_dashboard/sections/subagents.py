@@ -68,7 +68,6 @@ def children_section(store: EventReader, row: SessionRow) -> None:
         frame,
         key="children",
         alt="Sub-agents of this session",
-        height="content" if len(frame) <= 10 else 380,
         numbers={"dollars": DOLLARS},
         column_config={
             "session": st.column_config.LinkColumn(width=260, display_text=TITLE_OF_LINK, alignment="left"),

@@ -49,7 +49,12 @@ RuleFate = Literal["kept", "reworded", "restored", "lost", "contradicted"]
 """State of a standing instruction after a compaction: visible word for word, in other words, or since the agent's
 program put it back; not visible; or replaced by its opposite, or by one with another number or name."""
 
+Misstep = Literal["error", "repeated_read", "repeated_call", "correction"]
+"""A tool result that failed, content that was read again unchanged, another call that was repeated, or a
+correction by the user."""
+
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
+MISSTEPS: Final[tuple[Misstep, ...]] = get_args(Misstep)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 """From the mildest to the worst."""

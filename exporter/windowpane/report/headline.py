@@ -217,7 +217,7 @@ def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
         return _recorded(totals)
     live = count(totals.live, "live session")
     if not totals.live_needing_attention:
-        return (Phrase(f"{live}, none needs you."),)
+        return (Phrase(f"{live}, none in red or with a warning."),)
     needs: tuple[tuple[int, str, Subject | None], ...] = (
         (totals.live_critical, "with a critical alert", "critical"),
         (totals.live_warned, "with a warning", "warned"),

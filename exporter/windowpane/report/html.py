@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.core.vocabulary import ZONES
+from windowpane.report.composition import NAME_KINDS
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
+from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.palette import STACKING
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -21,17 +24,17 @@ if TYPE_CHECKING:
 def to_html(report: SessionReport) -> str:
     """Return the whole page."""
     session = report.session
+    name = session.title or f"{session.agent}, {formats.local(session.started_at)}"
     return html_page(
-        f"{session.agent}: context window of {session.session_id}",
-        f"<h1>{escape(report.headline)}</h1>",
+        f"{name}: context window",
+        f"<h1>{escape(name)}</h1><p class=lead>{escape(report.headline)}</p>",
         _identity(report),
         _tiles(report),
-        _findings(report),
-        _cost_causes(report),
-        "<h2>The window, turn by turn</h2>",
         window_svg(report) or "<p>No turn was measured.</p>",
         _legend(report),
-        "".join(table_of(report) for table_of in _TABLES),
+        _findings(report),
+        _cost_causes(report),
+        f"<section class=appendix>{''.join(table_of(report) for table_of in _TABLES)}</section>",
     )
 
 
@@ -41,7 +44,6 @@ def _identity(report: SessionReport) -> str:
     limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
     origin = f" ({LIMIT_SOURCE_LABELS[session.limit_source]})" if session.limit_source else ""
     facts = [
-        ("session", session.session_id),
         ("agent", session.agent),
         ("model", session.model or formats.UNKNOWN),
         ("source", session.source),
@@ -109,7 +111,7 @@ def _cost_causes(report: SessionReport) -> str:
 
 def _legend(report: SessionReport) -> str:
     visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
-    items = legend(component for component in COMPONENTS if component in visible)
+    items = legend(component for component in STACKING if component in visible)
     letters = "".join(f"<span>{entry}</span>" for entry in ("E evicted", "C compressed", "R regret", "A alert"))
     return f"<p class=legend>{items}{letters}</p>"
 
@@ -141,7 +143,7 @@ def _evictions(report: SessionReport) -> str:
 def _compressions(report: SessionReport) -> str:
     heads = (
         "turn", "strategy", "outcome", "of", "before", "after", "ratio", "window before", "window after",
-        "fidelity", "facts lost", "faults found", "needed again", "note",
+        "fidelity", "facts lost", "faults found", "needed again", "refilled", "note",
     )  # fmt: skip
     rows = [
         [
@@ -149,7 +151,8 @@ def _compressions(report: SessionReport) -> str:
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
             formats.tokens(item.window_after), formats.ratio(item.fidelity),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
-            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
+            "; ".join(item.faults), ", ".join(item.needed_again),
+            item.regrowth.text if item.regrowth is not None else "", item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
@@ -177,6 +180,15 @@ def _cache_breaks(report: SessionReport) -> str:
         for item in report.cache_breaks
     ]  # fmt: skip
     return table("Cache breaks", heads, rows)
+
+
+def _costs_by_name(report: SessionReport) -> str:
+    rows = [
+        [label, cost.name, formats.dollars(cost.dollars), name_details(cost)]
+        for kind, label in NAME_KINDS.items()
+        for cost in report.by_name[kind]
+    ]
+    return table("Costs by name", ("kind", "name", "cost", "calls and tokens"), rows)
 
 
 def _uses(report: SessionReport) -> str:
@@ -210,7 +222,8 @@ def _damaged(report: SessionReport) -> str:
 
 
 _TABLES: Final = (
-    _zones, _alerts, _evictions, _compressions, _rules, _cache_breaks, _uses, _regrets, _notes, _damaged,
+    _zones, _alerts, _evictions, _compressions, _rules, _cache_breaks, _costs_by_name, _uses, _regrets, _notes,
+    _damaged,
 )  # fmt: skip
 
 

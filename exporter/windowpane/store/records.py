@@ -353,6 +353,53 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Spending:
+    """The cost of one session since a moment."""
+
+    session_id: str
+    agent: str
+    """That of the session which it is a sub-agent of, where it is one."""
+    project: str
+    dollars: float
+    root_session_id: str
+    """The session that it is a sub-agent of, else its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedContent:
+    """The content of one type and name in one session: of a tool, a skill or a memory file."""
+
+    session: int
+    """Number of the session in the store."""
+    repository: str
+    """Its repository or folder; empty where neither is recorded, and in the composition of one session."""
+    content_type: ContentType
+    tool: str
+    """Empty for a memory file."""
+    target: str
+    """The skill, or the memory file; empty for other tools."""
+    blocks: int
+    tokens: int
+    carried_tokens: int
+    """Tokens times the calls that sent them."""
+    dollars: float | None
+    """Their share of what those calls cost; None if no cost is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The named content of sessions."""
+
+    content: tuple[NamedContent, ...]
+    sessions: int
+    """Sessions that were read."""
+    in_range: int
+    """Sessions that match; of more than 1,000 the latest are read."""
+    repositories: tuple[str, ...] = ()
+    """All repositories of the range, by name."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrendRow:
     """All sessions of one agent, model and release on one day (UTC); tokens, dollars, ratios 0 to 1."""
 

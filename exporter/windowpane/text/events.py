@@ -27,10 +27,12 @@ from windowpane.text.labels import (
     CONTENT_LABELS,
     COUNT_SOURCE_LABELS,
     LIMIT_SOURCE_LABELS,
+    MISSTEP_LABELS,
     RULE_FATE_LABELS,
     content_name,
 )
 from windowpane.text.losses import facts_text, soundness_text
+from windowpane.text.quota import used_windows
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -318,6 +320,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Budget of {_spaced(data.component)} would be exceeded by {tokens(data.requested_tokens)} tokens "
         f"({tokens(data.used_tokens)} of {tokens(data.budget_tokens)} used); {_spaced(data.action)}."
     ),
+    "quota.measured": lambda data: f"Quota of the plan: {used_windows(data)}.",
     "note.written": lambda data: f"Note written ({data.category}, {tokens(data.tokens)} tokens).",
     "note.added": lambda data: f"{data.kind.capitalize()} of a reader{_because(_start(data.note))}",
     "note.deleted": lambda _data: "A reader deleted a note.",
@@ -382,6 +385,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,
+    "misstep.observed": lambda data: (
+        f"{MISSTEP_LABELS[data.misstep].capitalize()} of turn {data.call_turn}: {data.block_id}."
+    ),
     "alert.fired": _alert_fired,
     "alert.resolved": _alert_resolved,
     "notification.delivered": _notification_delivered,

@@ -10,6 +10,7 @@ from windowpane.core.vocabulary import (
     CacheBreakCause,
     Component,
     ContentType,
+    Misstep,
     RuleFate,
     RuleSource,
     Severity,
@@ -70,6 +71,13 @@ RULE_SOURCE_LABELS: Final[dict[RuleSource, str]] = {
     "system": "system prompt",
     "memory": "memory file",
 }
+MISSTEP_LABELS: Final[dict[Misstep, str]] = {
+    "error": "tool error",
+    "repeated_read": "repeated read",
+    "repeated_call": "repeated call",
+    "correction": "correction by the user",
+}
+
 CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
     "added": "content was added before content that was sent already",
     "edited": "content that was sent already was changed",

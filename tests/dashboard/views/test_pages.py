@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -471,16 +470,6 @@ def test_an_unchanged_session_is_read_once(
     small_store.append([last._replace(n=9_000, data=CheckpointSaved(2, "milestone", 10, "d" * 32))])
     app.run()
     assert len(calls) == 2 * seen
-
-
-def test_a_time_selects_its_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
-    app = open_page("session", session="refactor-api", turn="20")
-    field = app.datetime_input[0]
-
-    field.set_value(field.value - timedelta(minutes=5)).run()
-
-    assert not app.exception
-    assert 9 <= int("".join(app.query_params["turn"])) <= 11
 
 
 def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(

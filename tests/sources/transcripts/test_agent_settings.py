@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.sources.transcripts.agent_arguments import stated_settings
-from windowpane.sources.transcripts.agent_settings import stated_level, stated_window
+from windowpane.sources.transcripts.agent_settings import lines_for_level, stated_level, stated_window
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -307,3 +307,21 @@ def test_a_live_session_has_the_level_of_its_project(home: Path, tmp_path: Path)
 
     assert imported(tmp_path / "live.db", recording, "--live").compaction_tokens == 87_000
     assert imported(tmp_path / "store.db", recording).compaction_tokens == 167_000
+
+
+@pytest.mark.parametrize(
+    "agent",
+    ["claude-code", "claude-code-agent", "codex", "codex-agent", "gemini-cli", "qwen-code", "pi", "goose"],
+)
+def test_the_lines_for_a_level_state_that_level(home: Path, agent: str) -> None:
+    settings = lines_for_level(agent, 120_000, limit_tokens=200_000)
+
+    assert settings is not None
+    write(home, settings.file.removeprefix("~/"), settings.lines)
+    level = stated_level(agent, limit_tokens=200_000, started_at=LATER)
+    assert level == pytest.approx(120_000, rel=0.01)
+
+
+def test_no_lines_are_made_up_for_an_unknown_agent() -> None:
+    assert lines_for_level("my-agent", 120_000, limit_tokens=200_000) is None
+    assert lines_for_level("goose", 120_000, limit_tokens=None) is None

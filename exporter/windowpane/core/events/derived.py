@@ -15,6 +15,7 @@ from windowpane.core.vocabulary import (
     ContentType,
     CountSource,
     LimitSource,
+    Misstep,
     Phase,
     Severity,
     Zone,
@@ -186,6 +187,20 @@ class ContentRegretted:
     """Tool that read it."""
     target: str | None = None
     """File or command that it was read from, redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MisstepObserved:
+    """A tool call failed, a read or another call was repeated, or the user corrected the agent."""
+
+    type: ClassVar[str] = "misstep.observed"
+    misstep: Misstep
+    block_id: str
+    """The failed result, the repeated call or the message."""
+    call_turn: int
+    """Turn of the model call that it is a misstep of."""
+    utilization: float | None = None
+    """Used over limit at that call, by the last measurement."""
 
 
 @dataclass(frozen=True, slots=True)

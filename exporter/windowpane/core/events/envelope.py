@@ -34,6 +34,7 @@ from windowpane.core.events.derived import (
     CacheBroken,
     CompactionMeasured,
     ContentRegretted,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
@@ -52,6 +53,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    QuotaMeasured,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
@@ -100,6 +102,7 @@ Fact = (
     | WindowRolled
     | OverflowDetected
     | HistoryRepaired
+    | QuotaMeasured
     | UsageRejected
     | LimitChanged
     | TotalsStated
@@ -123,6 +126,7 @@ Derived = (
     | VelocitySpiked
     | CompactionMeasured
     | ContentRegretted
+    | MisstepObserved
     | AlertFired
     | AlertResolved
     | NotificationDelivered

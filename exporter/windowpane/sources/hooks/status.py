@@ -1,4 +1,7 @@
-"""The status line of Claude Code: the window as its client counts it, and the pace in the store."""
+"""The status line of Claude Code: the window as its client counts it, the pace in the store, a quota nearly used.
+
+The quota that Claude Code states is recorded in the store, which no transcript holds.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+AGENT = "claude-code"
+QUOTA_MINUTES = {"five_hour": 300, "seven_day": 10_080}
+"""The windows of `rate_limits`, by their names; absent for API keys and before the first reply."""
+NEARLY_USED = 0.8
+"""Used part of a window from which on the line shows it."""
 USAGE_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -49,9 +57,12 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
         velocity = stored.velocity
         ahead = next_event(stored) if is_live(stored, time.time()) else None
         used, limit = used or stored.used_tokens, limit or stored.limit_tokens
+    windows = _quota(_mapping(session.get("rate_limits")), time.time())
+    if windows:
+        _record(windows, store)
     if not used:
         return ""
-    return status_line(
+    line = status_line(
         zone=None if limit is None else default_zone(used, limit),
         utilization=None if limit is None else used / limit,
         used_tokens=used,
@@ -59,6 +70,31 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
         velocity=velocity,
         ahead=ahead,
     )
+    return " ".join(
+        [line, *(f"{used:.0%} of {minutes // 60} h" for minutes, _, used in windows if used >= NEARLY_USED)]
+    )
+
+
+def _quota(stated: dict[str, Any], now: float) -> list[tuple[int, float, float]]:
+    """Return minutes, end and used part of the windows that have not ended."""
+    windows = []
+    for name, minutes in QUOTA_MINUTES.items():
+        window = _mapping(stated.get(name))
+        used, resets_at = window.get("used_percentage"), _count(window.get("resets_at"))
+        if isinstance(used, int | float) and 0 <= used < 10_000 and 0 < resets_at - now <= minutes * 60 + 3_600:
+            windows.append((minutes, float(resets_at), used / 100))
+    return windows
+
+
+def _record(windows: list[tuple[int, float, float]], store: str | None) -> None:
+    store_file = configured_store(store)
+    if os.path.isfile(store_file):  # noqa: PTH113  # pathlib takes a third of the time of the interpreter
+        from windowpane.store import quotas
+
+        now = time.time()
+        quotas.record(
+            store_file, [quotas.row(AGENT, minutes, ends, used, now) for minutes, ends, used in windows]
+        )
 
 
 def _stored(session_id: object, store: str | None) -> Any:

@@ -25,6 +25,7 @@ from windowpane.core.agents import (
     CLAUDE_CODE_LARGE_WINDOW,
     CLAUDE_CODE_RESERVE_TOKENS,
     CLAUDE_CODE_SMALL_WINDOW,
+    CLAUDE_CODE_SMALLEST_WINDOW,
     CODEX,
     CODEX_AGENT,
     CODEX_COMPACTION_SHARE,
@@ -49,6 +50,11 @@ CLAUDE_CODE_VARIABLES: Final = (
 """Variables of Claude Code that decide its level or its window."""
 CLAUDE_CODE_KEYS: Final = ("autoCompactWindow", "autoCompactEnabled", "model")
 """Settings of Claude Code that decide its level or its window."""
+
+CLAUDE_CODE_SMALLEST_LEVEL: Final = (
+    CLAUDE_CODE_SMALLEST_WINDOW - CLAUDE_CODE_RESERVE_TOKENS - CLAUDE_CODE_BUFFER_TOKENS
+)
+"""Level of the smallest window that its setting accepts."""
 
 _TRUE: Final = ("1", "true")
 
@@ -169,6 +175,53 @@ def _settings(program: _Agent, started_at: float | None, folder: str) -> Setting
                 return None
             settings = _merged(settings, project)
     return settings
+
+
+class SettingLines(NamedTuple):
+    """Lines that set the level of an agent, to paste into its settings."""
+
+    file: str
+    """The user's settings; those of a project come before them."""
+    lines: str
+    note: str = ""
+
+
+def lines_for_level(agent: str, level_tokens: int, *, limit_tokens: int | None) -> SettingLines | None:
+    """Return the settings by which *agent* compacts at *level_tokens*; None where no setting is known.
+
+    They are what `stated_level` reads. Shares are of *limit_tokens*, the size of the window.
+    """
+    if agent == CLAUDE_CODE:
+        window = max(
+            CLAUDE_CODE_SMALLEST_WINDOW, level_tokens + CLAUDE_CODE_RESERVE_TOKENS + CLAUDE_CODE_BUFFER_TOKENS
+        )
+        note = f"Claude Code compacts {window - level_tokens:,} tokens below this window."
+        return SettingLines("~/.claude/settings.json", json.dumps({"autoCompactWindow": window}), note)
+    if agent == CLAUDE_CODE_AGENT and limit_tokens:
+        percentage = math.ceil(100 * level_tokens / (limit_tokens - CLAUDE_CODE_RESERVE_TOKENS))
+        variables = {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": str(percentage)}
+        note = "It holds for main sessions as well: there is no setting for sub-agents alone."
+        return SettingLines("~/.claude/settings.json", json.dumps({"env": variables}), note)
+    if agent in (CODEX, CODEX_AGENT):
+        note = "One setting for an agent and its sub-agents."
+        return SettingLines("~/.codex/config.toml", f"{CODEX_LEVEL} = {level_tokens}", note)
+    return None if not limit_tokens else _lines_of_share(agent, level_tokens, limit_tokens)
+
+
+def _lines_of_share(agent: str, level_tokens: int, limit_tokens: int) -> SettingLines | None:
+    """Return the settings of agents whose level is a share of the window, or its free part."""
+    share = round(min(1.0, level_tokens / limit_tokens), 3)
+    if agent == "goose":
+        return SettingLines("~/.config/goose/config.yaml", f"GOOSE_AUTO_COMPACT_THRESHOLD: {share}")
+    keys: dict[str, tuple[str, Settings]] = {
+        "gemini-cli": (".gemini/settings.json", {"model": {"compressionThreshold": share}}),
+        "qwen-code": (
+            ".qwen/settings.json", {"model": {"chatCompression": {"contextPercentageThreshold": share}}}
+        ),
+        "pi": (".pi/agent/settings.json", {"compaction": {"reserveTokens": limit_tokens - level_tokens}}),
+    }  # fmt: skip
+    file, settings = keys.get(agent, ("", {}))
+    return SettingLines(f"~/{file}", json.dumps(settings)) if file else None
 
 
 def codex_settings(environment: Environment) -> Settings:

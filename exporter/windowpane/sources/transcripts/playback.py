@@ -40,6 +40,7 @@ from windowpane.sources.transcripts.records import (
     ContentRemoved,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     Record,
     ReplyReceived,
     Rewound,
@@ -255,6 +256,7 @@ class SessionPlayer:
             digest=digest,
             tool_call_id=record.tool_call_id,
             tool_name=record.tool_name,
+            memory_file=record.memory_file,
             at=self._at,
         )
         if record.content_type == "user_message" and record.text:
@@ -349,6 +351,9 @@ class SessionPlayer:
         totals = record.input_tokens, record.output_tokens, record.cost_dollars
         if any(totals):  # a recorder that knows nothing states zeros
             self.tracker.record(events.TotalsStated(*totals), self._at)
+
+    def _quota_stated(self, record: QuotaStated) -> None:
+        self.tracker.record(record.quota, self._at)
 
     def _described(self, record: SessionDescribed) -> None:
         self._describe(
@@ -564,6 +569,7 @@ _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
     Compacted: SessionPlayer._compacted,
     Cleared: SessionPlayer._cleared,
     LimitStated: SessionPlayer._limit_stated,
+    QuotaStated: SessionPlayer._quota_stated,
     SessionDescribed: SessionPlayer._described,
     Rewound: SessionPlayer._rewound,
     TotalsStated: SessionPlayer._totals_stated,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from windowpane.core.events import Usage
+from windowpane.core.events import QuotaMeasured, Usage
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
@@ -55,6 +55,8 @@ class ContentAdded(FastDataclass, frozen=True):
     at: float | None = None
     child_key: str | None = None
     """The session this result was delegated to, if any."""
+    memory_file: str | None = None
+    """The path of the file that injected content is from, where its text does not start with it."""
 
     @classmethod
     def of(cls, spec: BlockSpec, at: float | None) -> ContentAdded:
@@ -164,6 +166,14 @@ class LimitStated:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaStated:
+    """The used part of the plan's quota, where it differs by a whole percent from the one before."""
+
+    quota: QuotaMeasured
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionDescribed:
     """The names that people recognize the session by, as the recording states them.
 
@@ -241,6 +251,7 @@ Record = (
     | Compacted
     | Cleared
     | LimitStated
+    | QuotaStated
     | SessionDescribed
     | Rewound
     | TotalsStated

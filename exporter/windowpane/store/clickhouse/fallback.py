@@ -16,7 +16,7 @@ from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.reads.reader import Reader
-from windowpane.store.records import DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
+from windowpane.store.records import Composition, DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
 from windowpane.text.formats import count
 
 MAXIMUM_LAG_EVENTS: Final = 1_000
@@ -99,9 +99,15 @@ class ReadsWithFallback:
                 )
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
+        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=self._since(days))
+
+    def composition(self, *, days: int, repository: str | None = None) -> Composition:
+        """Return the content by name of the latest *days*; always of the store, which has the repositories."""
+        return self._store.composition(since=self._since(days), repository=repository)
+
+    def _since(self, days: int) -> float:
         last = max((row.day for row in self._store.trends(days=days)), default=0)
-        since = float((last - days + 1) * DAY_SECONDS)
-        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=since)
+        return float((last - days + 1) * DAY_SECONDS)
 
     def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""

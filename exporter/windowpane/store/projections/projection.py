@@ -31,6 +31,7 @@ from windowpane.core.events import (
     NotificationFailed,
     OverflowDetected,
     PressureMeasured,
+    QuotaMeasured,
     ReplyDiscarded,
     SessionContinued,
     SessionDescribed,
@@ -46,6 +47,7 @@ from windowpane.core.events import (
     WindowRolled,
 )
 from windowpane.core.vocabulary import REPLY_TYPES, REWOUND, SEVERITIES
+from windowpane.store import quotas
 from windowpane.store.projections import alerts, block_drafts
 from windowpane.store.projections.block_drafts import BlockDrafts
 from windowpane.store.projections.call_ids import CallIds
@@ -60,7 +62,9 @@ ROUTINE: Final = frozenset(
     {
         "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded",
         "static_content.removed", "pressure.measured",
-        "notification.delivered", "notification.failed", "session.described", "session.rederived",
+        "notification.delivered", "notification.failed", "quota.measured",
+        "session.described", "session.rederived",
+        "misstep.observed",
         *ANNOTATIONS,
     }
 )  # fmt: skip
@@ -306,6 +310,14 @@ class Projection:
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
+    def _quota(self, session: SessionDraft, event: Event, _seq: int, data: QuotaMeasured) -> None:
+        if event.at is None:
+            return
+        for window in data.windows:
+            row = quotas.row(session.agent, window.minutes, window.resets_at, window.used_ratio, event.at)
+            self._statements.add(quotas.RECORD, row)
+        self._statements.add(quotas.EXPIRE, (event.at - quotas.RETAINED_SECONDS,))
+
     def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
         self._settle(session)
         if session.title_source != BY_READER:
@@ -421,6 +433,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     PressureMeasured: Projection._measured,
     CompactionMeasured: Projection._compaction_measured,
     SessionStarted: Projection._started,
+    QuotaMeasured: Projection._quota,
     SessionDescribed: Projection._described,
     SessionTitled: Projection._titled,
     SessionIdentified: Projection._identified,

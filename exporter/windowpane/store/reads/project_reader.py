@@ -12,6 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import TypeAlias
 
+from windowpane.core.quota import QuotaForecast
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
@@ -20,10 +21,12 @@ from windowpane.store.reads.reader import ALL_SESSIONS, Reader
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     RepeatedDay,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -150,6 +153,27 @@ class ProjectReader:
         return self._reader.tool_leaderboard(
             by_target=by_target, limit=limit, since=since, projects=self.projects
         )
+
+    def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
+        """Return nothing: a plan belongs to no project."""
+        return []
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+        """Return the cost since *since* of each session of these projects with a later event."""
+        return self._reader.spending(since=since, projects=self._visible(projects))
+
+    def composition(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, or of the latest sessions of these projects."""
+        if session_id is not None:
+            return self._reader.composition(session_id) if self._holds(session_id) else Composition((), 0, 0)
+        return self._reader.composition(since=since, repository=repository, projects=self._visible(projects))
 
     def trends(
         self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None

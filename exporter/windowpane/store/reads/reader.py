@@ -11,21 +11,24 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, Evident
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
+from windowpane.core.quota import QuotaForecast, QuotaReading, quota_forecasts
 from windowpane.core.store_names import StoreName
-from windowpane.store import captured_content, events
+from windowpane.store import captured_content, events, quotas
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import fleet
+from windowpane.store.reads import composition, fleet, spending
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -319,6 +322,34 @@ class Reader(CopyReads, TrendReads):
             return tool_use.of_sessions(
                 connection, by_target=by_target, projects=projects, since=since, limit=limit
             )
+
+    def composition(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, else of the latest 1,000 sessions since *since*."""
+        with self._engine.lend() as connection:
+            if session_id is not None:
+                return composition.of_session(connection, fleet.current_key(connection, session_id))
+            return composition.of_range(connection, since=since, repository=repository, projects=projects)
+
+    def quotas(self, *, now: float) -> list[QuotaForecast]:
+        """Return the windows of plans that have not ended, the one that runs out first at the head."""
+        with self._engine.lend() as connection:
+            rows = quotas.unexpired(connection, now)
+        readings = (
+            QuotaReading(agent, minutes, ends, percent / 100, at) for agent, minutes, ends, percent, at in rows
+        )
+        return quota_forecasts(readings, now=now)
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+        """Return the cost since *since* of each session with a later event."""
+        with self._engine.lend() as connection:
+            return spending.since(connection, since, projects)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""

@@ -16,6 +16,8 @@ _FALLBACK: Final = "fallback"
 """A block that names the model which answered in place of another."""
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
 """Attachments that are shown to the user and not sent to the model."""
+MEMORY_FILE: Final = "nested_memory"
+"""An attachment with a memory file of a folder that the agent works in, whose text may be without its path."""
 _FILE_START: Final = "Contents of "
 """Words before the path of a memory file."""
 _CLEAR: Final = "<command-name>/clear</command-name>"

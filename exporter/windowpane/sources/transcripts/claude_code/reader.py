@@ -18,6 +18,7 @@ from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.claude_code.branches import RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, cleared_results, replaced_results
 from windowpane.sources.transcripts.claude_code.content import (
+    MEMORY_FILE,
     RowContent,
     contents_of,
     delegate_of,
@@ -245,8 +246,10 @@ class _ClaudeTranscript(ForkedTranscript):
         injected = texts_of_attachment(row)
         if injected:
             key, when = self._head.row_id, self.at(self._head.at)
+            file = (text(attachment.get("path")) or None) if kind == MEMORY_FILE else None
             self._session(row).receive(
-                ContentAdded("memory_injection", written, key=key, at=when) for written in injected
+                ContentAdded("memory_injection", written, key=key, at=when, memory_file=file)
+                for written in injected
             )
 
     def _system(self, row: dict[str, Any]) -> None:
