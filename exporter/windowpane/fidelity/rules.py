@@ -67,6 +67,8 @@ def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
     for block in blocks:
         text = block.text or ""
         source = SOURCE_OF.get(block.content_type)
+        if source == "user" and text.lstrip().startswith("<"):
+            source = "memory"  # the agent's program starts its own messages with a tag
         if source is not None and text and not (source == "memory" and _is_procedure(text, previous)):
             yield block, source
         previous = text[:40]
@@ -105,19 +107,26 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
         return None
     if source == "system":
         return "prompt"
-    return "request" if source == "user" and _PROMPT.match(head) is None else "instructions"
+    is_notice = len(text) < NOTICE_CHARACTERS and _MARKDOWN.search(text) is None
+    is_request = source == "user" or is_notice
+    return "request" if is_request and _PROMPT.match(head) is None else "instructions"
 
 
 _NOT_INSTRUCTIONS: Final = re.compile(
-    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan"
+    r"(?:Message Type: |<task-notification>|Here is a demonstration"
+    r"|Another Claude session|Implement the following plan"
     r"|(?:<local-command-caveat>)?Caveat: The messages below"
     r"|/\*|//|#!|[{\[]|\"\"\""
-    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
+    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w.]+ = |[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )
 """The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
+NOTICE_CHARACTERS: Final = 400
+"""Shorter content that a hook adds, without lists and headings, is about the moment."""
+_MARKDOWN: Final = re.compile(r"(?m)^\s*(?:[-*+#>]|\d{1,3}[.)])\s")
 _REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
 _DESIGN: Final = re.compile(
-    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b"
+    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons|Success Criteria"
+    r"|Retrospective|Post-?mortem)\b"
     r"|^- \[[ xX]\] \d+\.\d"
 )
 """A specification, a design or its tasks: it obliges the product, not the agent."""
@@ -173,8 +182,18 @@ def _without_code(text: str) -> str:
     if len(listed) > MAXIMUM_LISTED:
         if sum(map(len, listed)) > sum(map(len, lines)) / 2:
             return ""
-        lines = [line for line in lines if not _is_listed(line)]
+        lines = list(_unlisted(lines))
     return "\n".join(lines)
+
+
+def _unlisted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines that are not in a list of skills; an item goes on until a blank line or another list."""
+    is_listed = False
+    for line in lines:
+        if not line.strip() or line.startswith(("- ", "#")):
+            is_listed = _is_listed(line)
+        if not is_listed:
+            yield line
 
 
 def _is_listed(line: str) -> bool:
@@ -207,7 +226,7 @@ def _unquoted(text: str) -> Iterator[str]:
 MAXIMUM_QUOTED: Final = 50_000
 """Characters of one output in which its end is looked for."""
 _CODE: Final = re.compile(
-    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$"
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\((?:.*\)$|['\"])"
     r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
     r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )
