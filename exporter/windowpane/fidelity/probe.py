@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
@@ -52,6 +52,8 @@ VISIBLE_CHARACTERS: Final = 120_000
 """Visible prose that facts are looked up in, the newest."""
 UNKNOWN_SHARE: Final = 0.5
 """Share of the removed prose in an unknown language from which its decisions and rules are not measured."""
+MAXIMUM_PROSE: Final = 100
+"""Messages whose language is looked at, the newest."""
 UNMEASURED: Final = "decisions, rules and reversals: in this language no words for them are known"
 
 _TRANSCRIPT: Final = "read the full transcript at"
@@ -116,10 +118,9 @@ def _rules(removed: Sequence[Block]) -> Iterator[Fact]:
 
 
 def _unmeasured(removed: Sequence[Block]) -> tuple[str, ...]:
-    prose = (
-        block.text or "" for block in removed if block.content_type in ("user_message", "assistant_response")
-    )
-    return (UNMEASURED,) if unknown_share(prose) > UNKNOWN_SHARE else ()
+    written = ("user_message", "assistant_response")
+    prose = (block.text or "" for block in reversed(removed) if block.content_type in written)
+    return (UNMEASURED,) if unknown_share(islice(prose, MAXIMUM_PROSE)) > UNKNOWN_SHARE else ()
 
 
 def _contradictions(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
@@ -32,6 +33,8 @@ MAXIMUM_CHARACTERS: Final = 600
 MINIMUM_CHARACTERS: Final = 8
 HEAD_CHARACTERS: Final = 600
 """Characters at the start of a text by which its kind is recognized."""
+REMEMBERED_TEXTS: Final = 64
+"""Texts whose rules are remembered."""
 MAXIMUM_TEXT: Final = 400_000
 """Characters of one block that are read."""
 
@@ -82,15 +85,14 @@ def _is_procedure(text: str, previous: str) -> bool:
 _LOADING: Final = ("<command-", "Launching skill")
 
 
-def rules_of(text: str, source: RuleSource) -> Iterator[str]:
-    """Yield the wordings of the rules that one text states."""
+@lru_cache(maxsize=REMEMBERED_TEXTS)
+def rules_of(text: str, source: RuleSource) -> tuple[str, ...]:
+    """Return the wordings of the rules that one text states; the same texts are read at each compaction."""
     register = _register_of(text, source)
     if register is None:
-        return
-    for passage in _passages(_without_code(text[:MAXIMUM_TEXT])):
-        wording = rule_of(passage, register)
-        if wording is not None and len(wording) <= MAXIMUM_CHARACTERS:
-            yield wording
+        return ()
+    wordings = (rule_of(passage, register) for passage in _passages(_without_code(text[:MAXIMUM_TEXT])))
+    return tuple(wording for wording in wordings if wording is not None and len(wording) <= MAXIMUM_CHARACTERS)
 
 
 def sentences_of(text: str) -> Iterator[str]:
