@@ -36,7 +36,7 @@ class Replay(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         user = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][1]["content"]
         row = next(self.server.rows, None)  # type: ignore[attr-defined]
-        if row is None or not is_asked(row, user):
+        if row is None or not matches(row, user):
             self.send_error(500, "not as recorded")
             return
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": row["reply"]}}
@@ -53,7 +53,7 @@ class Replay(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
-def is_asked(row: dict[str, Any], user: str) -> bool:
+def matches(row: dict[str, Any], user: str) -> bool:
     if "asked" in row:
         return user.endswith(f"Question: {row['asked']}")
     return user.startswith(f"Question: {row['compared']}") if "compared" in row else "Never push" in user
@@ -89,7 +89,7 @@ def test_a_judge_answers_the_four_kinds_of_questions_several_times(files: tuple[
     assert "a judge was not asked" not in result.output
 
 
-def test_the_configured_judge_is_asked_and_its_score_has_a_minimum(
+def test_the_configured_judge_answers_and_its_score_has_a_minimum(
     files: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     *summary, _, config = files

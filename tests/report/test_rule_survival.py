@@ -1,4 +1,4 @@
-"""How many rules of many sessions are visible after 1, 2, 3 … compactions."""
+"""Survival of the rules of many sessions by the number of compactions."""
 
 from __future__ import annotations
 

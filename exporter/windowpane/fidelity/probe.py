@@ -29,7 +29,7 @@ from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import LEFT_OUT, Fact, base_name, is_written, situation
+from windowpane.fidelity.situation import CUT_MARK, Fact, base_name, is_written, situation
 from windowpane.fidelity.soundness import contradictions
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
@@ -138,7 +138,7 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     """Yield what the user wrote, sentence by sentence, the newest message first."""
     for block in reversed(removed):
         if is_written(block):
-            parts = LEFT_OUT.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
+            parts = CUT_MARK.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
             own = chain.from_iterable(map(sentences, parts))
             heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
             yield from (head for head in heads if not _NO_STATEMENT.search(head))

@@ -354,7 +354,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
 
 
 _STATES: Final = re.compile(r"[:：]$|\w = |(?<![\w-])now[.!]?$")
-"""What introduces, equates, or asks for one step at once."""
+"""The marks of a line that introduces, equates, or asks for one step at once."""
 
 
 def _excludes(clause: str) -> bool:

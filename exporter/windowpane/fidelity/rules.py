@@ -189,7 +189,7 @@ def _without_code(text: str) -> str:
 
 
 def _unlisted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines that are not in a list of skills; an item goes on until a blank line or another list."""
+    """Yield the lines that are not in a list of skills; an item extends to a blank line or another list."""
     is_listed = False
     for line in lines:
         if not line.strip() or line.startswith(("- ", "#")):
