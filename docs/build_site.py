@@ -30,6 +30,7 @@ DOCUMENTS = {
     "CONTRIBUTING.md": "contributing.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "grafana/runbook.md": "runbook.md",
+    "benchmarks/forecast/README.md": "benchmarks/forecast.md",
     **{f"benchmarks/{path.name}": f"benchmarks/{path.name.lower()}" for path in ROOT.glob("benchmarks/*.md")},
     **{f"docs/{path.name}": path.name for path in DOCS.glob("*.md")},
 }

@@ -21,6 +21,7 @@ from truth.recordings import Session, recorded_sessions
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
+from windowpane.core.tracking.missteps import CORRECTION
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity import probe, rule_grammar
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
@@ -248,13 +249,6 @@ class Measured(NamedTuple):
     probe_seconds: float
 
 
-_CORRECTION: Final = re.compile(
-    r"(?i)^\W*(?:no[,.! ]|nope|stop\b|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you"
-    r"|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)|that['’]s (?:wrong|not)|wrong|revert|undo"
-    r"|\[request interrupted)"
-)
-
-
 def measured() -> Measured | None:
     """Play the recordings; None without any."""
     sessions = [one for one in recorded_sessions() if _is_compacted(one)]
@@ -294,7 +288,7 @@ def measured() -> Measured | None:
                     result.followed.append((session, event.data, turn))
                 elif isinstance(event.data, BlockAdded):
                     block = event.data.block
-                    if block.content_type == "user_message" and _CORRECTION.match(block.text or ""):
+                    if block.content_type == "user_message" and CORRECTION.match(block.text or ""):
                         result.corrections[session.key].append(turn)
     finally:
         RuleRecord.measure, probe.evaluate = original_measure, original_probe  # type: ignore[method-assign]

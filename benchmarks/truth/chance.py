@@ -8,8 +8,9 @@ from statistics import NormalDist
 from typing import Final, NamedTuple
 
 import numpy as np
+from forecast.measures import coverage, loss
 
-from truth.judged import HORIZONS, LEVELS, Judged, at_level, coverage, loss
+from truth.judged import HORIZONS, LEVELS, Judged, at_level
 from truth.passages import Level, Passage
 from truth.statistics import interval
 from windowpane.core.tracking.forecast import BAND

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from forecast.measures import coverage, error, loss, width
 
 from truth.chance import chance_lines
-from truth.judged import FORECASTS, HORIZONS, LEVELS, Judged, at_level, coverage, error, judge, loss, width
+from truth.judged import FORECASTS, HORIZONS, LEVELS, Judged, at_level, judge
 from truth.passages import Course, Level, Passage, passages, passages_of_unknown_agent
 from truth.recordings import Half
 from truth.statistics import interval

@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from windowpane_dashboard.page import visitor
+from windowpane_dashboard.page.palette import palette
 
 HERE = Path(__file__).parent
 
@@ -27,5 +28,6 @@ page = st.navigation(
     ],
     position="top",
 )
+palette()
 visitor.show_menu(signed_in)
 page.run()

@@ -82,8 +82,13 @@ def _agents() -> list[Any]:
             stacked=True,
         ),
         lines(
-            about(c.TOOL_TOKENS, "Tokens a second by tool", "Calls and results that entered the windows."),
+            about(c.TOOL_TOKENS, "Tokens a second by tool", "Definitions, calls and results."),
             Query(rate(c.TOOL_TOKENS, "tool"), "{{tool}}"),
+            stacked=True,
+        ),
+        lines(
+            about(c.NAMED_TOKENS, "Tokens a second by MCP server, skill and memory file"),
+            Query(rate(c.NAMED_TOKENS, "kind", "name"), "{{kind}} {{name}}"),
             stacked=True,
         ),
     ]

@@ -38,7 +38,9 @@ _NO_VALUE_TEXTS: Final = {
     "context_window_cache_hit_ratio": "no usage reported",
     "context_window_estimate_error_ratio": "no usage reported",
     "context_window_alerts_firing": "nothing fires",
+    "windowpane_clickhouse_lag_events": "no copy configured",
     "windowpane_hook_seconds": "no managed agent",
+    "windowpane_store_write_seconds": "no write in this range",
     "windowpane_last_event_age_seconds": "no event yet",
     "windowpane_notifications_total": "no message yet",
 }
@@ -48,7 +50,7 @@ def no_value_text(metric: Metric) -> str:
     """Return the text of a panel without a value: the reason for it."""
     if metric.name in _NO_VALUE_TEXTS:
         return _NO_VALUE_TEXTS[metric.name]
-    if metric.name.startswith(OWN_PREFIX):
+    if metric.name.startswith(OWN_PREFIX) and metric.kind == "gauge":
         return "no process scraped"
     return "no live session" if metric.kind == "gauge" else "none in this range"
 

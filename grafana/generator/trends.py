@@ -27,9 +27,11 @@ def trends() -> models.Dashboard:
     )
 
 
-def _chart(metric: Metric, title: str, text: str, *queries: Query) -> Any:
+def _chart(metric: Metric, title: str, text: str, *queries: Query, **style: Any) -> Any:
     page = link("Open the trends", "${dashboard_url}/trends?agent=${__field.labels.agent:percentencode}")
-    return lines(about(metric, title, f"{text} Each point is the day before it."), *queries).data_links([page])
+    return lines(about(metric, title, f"{text} Each point is the day before it.", **style), *queries).data_links(
+        [page]
+    )
 
 
 def _days() -> list[Any]:
@@ -51,8 +53,12 @@ def _days() -> list[Any]:
         ),
         _chart(c.REGRETS, "Regrets", "By agent and model.", Query(daily(c.REGRETS, *BOTH), WHO)),
         _chart(
+            c.MISSTEPS, "Missteps", "By agent and kind.",
+            Query(daily(c.MISSTEPS, "agent", "misstep"), "{{agent}} {{misstep}}"),
+        ),
+        _chart(
             c.MODEL_TOKENS, "Cache share", "Here the share of the input that the prompt cache served.",
-            Query(f"{cached} / ({sent} > 0)", WHO),
+            Query(f"{cached} / ({sent} > 0)", WHO), unit="percentunit", maximum=1, no_value="no usage reported",
         ),
     ]  # fmt: skip
 

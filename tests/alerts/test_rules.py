@@ -26,6 +26,10 @@ TABLE = """
     overflow            critical occurs   -      1 -
     cannot_compress     critical occurs   -      1 -
     audit_chain_broken  critical occurs   -      1 -
+    cost_yellow         info     at_least 0.50   1 0.03
+    cost_orange         warning  at_least 0.80   1 0.03
+    cost_red            critical at_least 1.00   1 0.03
+    quota_nearly_used   warning  at_least 0.90   1 0.03
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
     rule_lost           warning  occurs   -      1 -
@@ -56,7 +60,7 @@ def test_each_rule_is_whole(rule: Rule) -> None:
     assert rule.title
     assert rule.todo.endswith(".")
     assert (rule.threshold is None) == (rule.comparison == "occurs")
-    assert (rule.kind in ("occurrence", "outside")) == (rule.comparison == "occurs")
+    assert rule.kind == "outside" or (rule.kind == "occurrence") == (rule.comparison == "occurs")
     text = firing_summary(rule, 2.0, 3.0, None)
     assert "{" not in text
     assert len(text) < 160

@@ -65,6 +65,26 @@ class TestHelp:
         assert "Example:" in output
 
 
+class TestStatedTotals:
+    def test_lists_and_reports_mark_the_total_of_a_whole_session(self, run: Run, tmp_path: Path) -> None:
+        totals = {"instance_cost": 3.21, "tokens_sent": 1_234_567, "tokens_received": 8_901, "api_calls": 1}
+        history = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Done."}]
+        path = tmp_path / "run.traj"
+        path.write_text(json.dumps({"history": history, "info": {"model_stats": totals}}), encoding="utf-8")
+        output = run("import", path, "--json").stdout
+        session = json.loads(output)[0]["sessions"][0]["session_id"]
+
+        stated = "stated by the recording for the whole session"
+        assert "$3.21*" in run("sessions").stdout
+        assert f"* {stated}" in run("sessions").stderr
+        report = " ".join(run("report", session).stdout.split())
+        assert f"Cost $3.21* {stated}: sent 1,234,567 tokens, written 8,901, cost $3.21" in report
+        assert "no usage" not in report
+        page = tmp_path / "report.html"
+        run("report", session, "--html", page)
+        assert "$3.21*" in page.read_text(encoding="utf-8")
+
+
 class TestImport:
     def test_it_prints_what_it_found(self, run: Run, recording: Path) -> None:
         output = run("import", recording).output

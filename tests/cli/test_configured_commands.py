@@ -25,7 +25,6 @@ from windowpane.config.loading import load_config
 from windowpane.core.events import AlertFired
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import Watcher
-from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 
@@ -130,8 +129,7 @@ def test_watching_judges_as_importing_does(
     with closing(SqliteStore(tmp_path / "followed.db")) as store:
         watcher = Watcher(
             [transcript.parent], store,
-            playback=playback_settings(store.digester(), limit_tokens=LIMIT, config=config),
-            readers=all_readers(complete=False), final_readers=all_readers(), since_seconds=3_600,
+            playback=playback_settings(store.digester(), limit_tokens=LIMIT, config=config), since_seconds=3_600,
             rules=configured(**config.alert_settings()), clock=lambda: now,
         )  # fmt: skip
         watcher.poll()

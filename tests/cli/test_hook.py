@@ -47,14 +47,15 @@ def row(number: int, **message: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def transcript(path: Path, *, calls: int) -> Path:
+def transcript(path: Path, *, calls: int, model: str = "claude-of-tests", version: str = "") -> Path:
     rows = []
     for number in range(calls):
         rows.append(row(2 * number, role="user", content=f"Request {number}"))
         usage = {"input_tokens": 1_000 * (number + 1), "output_tokens": 10}
-        rows.append(row(2 * number + 1, role="assistant", id=f"m{number}", model="claude-of-tests", usage=usage,
+        rows.append(row(2 * number + 1, role="assistant", id=f"m{number}", model=model, usage=usage,
                         content=[{"type": "text", "text": f"Reply {number}"}]))  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in rows), encoding="utf-8")
+    stated = {"version": version} if version else {}
+    path.write_text("".join(json.dumps(line | stated) + "\n" for line in rows), encoding="utf-8")
     return path
 
 
@@ -98,7 +99,7 @@ def test_installed_commands_run_from_anywhere(home: Path) -> None:
         capture_output=True, encoding="utf-8", check=True, timeout=60,
     )  # fmt: skip
 
-    assert printed.stdout.startswith("○ 5% 5k/100k +")
+    assert printed.stdout.startswith("○ 6% 6k/100k +")
     assert printed.stderr == ""
 
 
@@ -200,6 +201,52 @@ def test_the_status_line_shows_the_utilization(home: Path) -> None:
     assert hook("status", given=given).stdout == "◐ 78% 156k/200k\n"
 
 
+def test_a_session_has_the_window_that_its_status_line_was_given(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    path = transcript(home / f"{SESSION}.jsonl", calls=2, model="claude-sonnet-4-6", version="2.1.217")
+    given = {
+        "session_id": SESSION, "version": "2.1.217", "model": {"id": "claude-sonnet-4-6[1m]"},
+        "context_window": {"context_window_size": 1_000_000, "current_usage": {"input_tokens": 250_000}},
+    }  # fmt: skip
+
+    assert hook("status", given=given).stdout == "○ 25% 250k/1M\n"
+    assert CliRunner().invoke(main, ["import", str(path)]).exit_code == 0
+    assert limit_of(home) == (200_000, "assumed")  # a recording of any machine
+    (home / "windowpane.db").unlink()
+    assert CliRunner().invoke(main, ["import", "--live", str(path)]).exit_code == 0
+    assert limit_of(home) == (1_000_000, "status_line")
+
+
+@pytest.mark.parametrize(
+    ("version", "used", "line"),
+    [
+        ("2.1.211", 150_000, "◐ 75% 150k/200k"),
+        ("2.1.212", 150_000, "150k"),
+        ("2.1.222", 150_000, "150k"),
+        ("2.1.300", 150_000, "◐ 75% 150k/200k"),
+        ("2.1.300", 250_000, "250k"),
+    ],
+)
+def test_a_size_in_the_status_line_that_is_known_to_be_wrong_is_not_used(
+    home: Path, version: str, used: int, line: str
+) -> None:
+    given = {
+        "session_id": SESSION, "version": version, "model": {"id": "claude-opus-5"},
+        "context_window": {"context_window_size": 200_000, "current_usage": {"input_tokens": used}},
+    }  # fmt: skip
+
+    assert hook("status", given=given).stdout.strip() == line
+
+
+def limit_of(home: Path) -> tuple[int | None, str | None]:
+    with closing(SqliteReader(home / "windowpane.db")) as reader:
+        stored = reader.session(SESSION)
+    assert stored is not None
+    return stored.limit_tokens, stored.limit_source
+
+
 def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
     path = transcript(home / f"{SESSION}.jsonl", calls=6)
     result = CliRunner().invoke(main, ["import", str(path), "--limit", "100000"])
@@ -207,7 +254,7 @@ def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
     set_last_event(home, time.time(), ended=0)
     line = hook("status", given={"session_id": SESSION}).stdout
 
-    assert line.startswith("○ 5% 5k/100k +")  # the last call may still go on
+    assert line.startswith("○ 6% 6k/100k +")
     assert "/turn compaction in " in line  # at the level documented for Claude Code
 
 

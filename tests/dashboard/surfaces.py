@@ -61,7 +61,6 @@ from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
-from windowpane_dashboard.queries.turn_flow import STAYED, flow_sums, is_arrival, turn_flow
 from windowpane_dashboard.queries.window import read_turn_window
 from windowpane_dashboard.sections.turn_table import turn_table
 from windowpane_dashboard.sections.window import heading_text
@@ -291,7 +290,7 @@ def of_html_report(session: StoredSession) -> Values:
         html.unescape(name): (html.unescape(value), html.unescape(unit))
         for name, value, unit in re.findall(r"<div><span>(.*?)</span><b>(.*?)</b><span>(.*?)</span></div>", page)
     }
-    heading = re.search(r"<h1>(.*?)</h1>", page)
+    heading = re.search(r"<p class=lead>(.*?)</p>", page)
     return {
         "headline": html.unescape(heading[1]) if heading else "",
         "utilization": tiles["utilization"][0],
@@ -542,7 +541,7 @@ def turn_of_page(session: StoredSession, turn: int) -> Values:
     window = read_turn_window(session.store, session.row.session_id, session.timeline, turn)
     values = window.values
     assert values is not None
-    line = turn_table(session.timeline.turns, "turn").set_index("turn").loc[turn]
+    line = turn_table(session.timeline.turns).set_index("turn").loc[turn]
     return {
         **_values_of_turn(values),
         "used tokens": values["used"],
@@ -564,14 +563,6 @@ def _by_component(report: TurnReport) -> dict[str, float]:
     for one in report.blocks:
         sums[COMPONENT_OF[one.block.content_type]] += one.tokens
     return _nonzero(sums)
-
-
-def turn_of_comparison(session: StoredSession, turn: int) -> Values:
-    """The turn as the later one of the tab that compares two."""
-    first = max(session.timeline.turns["turn"].iloc[0], turn - 1)
-    sums = flow_sums(turn_flow(session.store, session.row.session_id, int(first), turn))
-    there = sums[(sums["flow"] == STAYED) | sums["flow"].map(is_arrival).astype(bool)]
-    return {"composition by name": _nonzero(there.groupby("component")["tokens"].sum().to_dict())}
 
 
 def _values_of_turn(values: Any) -> dict[str, object]:
@@ -597,7 +588,6 @@ TURN_SURFACES: Mapping[str, Callable[[StoredSession, int], Values]] = {
     "events": turn_of_events,
     "report --turn": turn_of_report,
     "session page": turn_of_page,
-    "compared turns": turn_of_comparison,
 }
 
 

@@ -53,6 +53,8 @@ def keys(value: Any, path: str = "") -> Iterator[str]:
     """The path of every key of a document."""
     if isinstance(value, dict):
         for key, below in value.items():
+            if key.startswith("__"):  # the form for sharing is not part of a dashboard
+                continue
             yield f"{path}.{key}"
             yield from keys(below, f"{path}.{key}")
     elif isinstance(value, list):
@@ -88,6 +90,14 @@ def test_the_round_trip_notices_a_misspelt_key() -> None:
     again = json.loads(json.dumps(Dashboard.from_json(board).to_json(), cls=JSONEncoder))
 
     assert set(keys(board)) - set(keys(again)) == {".panels[1].fieldConfig.defaults.untit"}
+
+
+@each_board
+def test_they_have_the_form_of_dashboards_that_are_shared(board: dict[str, Any]) -> None:
+    drawn = {panel["type"] for one in board["panels"] for panel in [one, *one.get("panels", ())]} - {"row"}
+
+    assert board["__inputs"] == []
+    assert {one["id"] for one in board["__requires"] if one["type"] == "panel"} == drawn
 
 
 @each_board

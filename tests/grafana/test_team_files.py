@@ -166,6 +166,7 @@ def test_pods_have_probes_and_no_more_rights_than_they_need(manifests: list[Docu
         (container,) = pod["containers"]
         assert container["image"] in images, name
         assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod["automountServiceAccountToken"]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert not container["securityContext"]["allowPrivilegeEscalation"]

@@ -128,13 +128,6 @@ def test_a_history_is_repaired(history: list[Any], expected: list[Any], repairs:
     assert openai_faults(mended.messages) == []
 
 
-def test_leading_calls_can_be_omitted() -> None:
-    mended = repair([C, T, U, A], leading_calls=False)
-
-    assert mended.messages == [U, A]
-    assert mended.repairs == {"leading_call": 1, "orphan_result": 1}
-
-
 def test_unanswered_calls_can_be_dropped_and_their_text_stays() -> None:
     mended = repair([U, call("1", "2", text="let me look"), T], unanswered="drop")
 
@@ -158,13 +151,11 @@ MESSAGES = st.lists(
 )
 
 
-@given(MESSAGES, st.sampled_from(["answer", "drop"]), st.booleans())
-def test_any_history_is_repaired_into_a_valid_one_and_only_once(
-    history: list[Any], unanswered: Any, leading: bool
-) -> None:
+@given(MESSAGES, st.sampled_from(["answer", "drop"]))
+def test_any_history_is_repaired_into_a_valid_one_and_only_once(history: list[Any], unanswered: Any) -> None:
     before = [dict(message) for message in history]
-    mended = repair(history, unanswered=unanswered, leading_calls=leading)
-    again = repair(mended.messages, unanswered=unanswered, leading_calls=leading)
+    mended = repair(history, unanswered=unanswered)
+    again = repair(mended.messages, unanswered=unanswered)
 
     assert openai_faults(mended.messages) == []
     assert again.messages == mended.messages

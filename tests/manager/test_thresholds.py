@@ -10,7 +10,6 @@ from builders import filler, manager
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.manager.levels import Levels
-from windowpane.manager.presets.picoclaw import is_over_context_budget
 from windowpane.manager.status import due
 from windowpane.testing import RecordingSink, chat_reply
 
@@ -103,24 +102,6 @@ def test_a_zone_starts_exactly_at_its_threshold(limit: int, shares: tuple[float,
         at = int(min(share * limit, share / 0.90 * usable))
 
         assert (zone(at - 1, limit), zone(at, limit)) == (below, name)
-
-
-@pytest.mark.parametrize(
-    ("window", "messages", "output", "over"),
-    [
-        pytest.param(100, 1, 0, True, id="tiny_window"),
-        pytest.param(2_000, 1, 1_800, True, id="most_of_it_for_output"),
-        pytest.param(2_000, 1, 0, False, id="fits"),
-        pytest.param(2_000, 0, 1_800, False, id="empty"),
-    ],
-)
-def test_messages_tools_and_output_together_may_not_exceed_the_window(
-    window: int, messages: int, output: int, over: bool
-) -> None:
-    """The full formula, strictly."""
-    history = [{"role": "user", "content": "x" * 600}] * messages
-
-    assert is_over_context_budget(window, history, (), output) is over
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from windowpane.core.events import (
     CacheBroken,
     ContentCompressed,
     FidelityEvaluated,
+    MisstepObserved,
     OverflowDetected,
     RulesFollowed,
 )
@@ -54,6 +55,7 @@ COUNTERS = """
     turns_total
     added_tokens_total component
     tool_tokens_total component,tool
+    named_tokens_total kind,name
     carried_tokens_total state
     evicted_blocks_total policy,content_type
     evicted_tokens_total policy,content_type
@@ -61,6 +63,7 @@ COUNTERS = """
     compression_input_tokens_total
     compression_output_tokens_total
     regrets_total cause
+    missteps_total misstep,fill
     rules_followed_total fate,rule_source
     zone_transitions_total from,to
     velocity_spikes_total
@@ -126,13 +129,14 @@ def test_the_catalog_has_exactly_these_metrics() -> None:
 def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, make_event, measured) -> None:
     for data in (
         measured(),
-        BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="read")),
+        BlockAdded(Block("b9", "tool_result", 9, 1, "b9", 1, "", 0, "exact", tool_name="mcp__db__read")),
         CacheBroken(8_000, 10_000, "edited", dollars=0.1),
         AlertFired("overflow", "critical", 1, None, None),
         OverflowDetected("proactive", "reduced", 9, 8),
         FidelityEvaluated("probe", score=0.8, coverage=1.0, facts_total=1, facts_contradicted=1),
         ContentCompressed("compaction", "threshold", "accepted", 900, 100, duration_seconds=1.5),
         RulesFollowed("of", 1, user={"kept": 2, "lost": 1}),
+        MisstepObserved("error", "b9", 1, 0.75),
     ):
         scripted_state.apply(make_event(data, session="more"))
     own = InternalMetrics(

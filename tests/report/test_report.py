@@ -235,7 +235,7 @@ class TestDamagedEvents:
         text, page, document = to_text(report), to_html(report), to_json(report)
         assert f"seq {evicted.seq}, blocks.evicted: not a JSON object" in text
         assert "Compressions" in text
-        assert f"<td>{evicted.seq}</td><td>blocks.evicted</td><td>not a JSON object" in page
+        assert f"<td>{evicted.seq}</td><td>blocks.evicted</td><td class=long>not a JSON object" in page
         assert document["damaged"][0]["seq"] == evicted.seq
 
 

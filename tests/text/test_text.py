@@ -19,7 +19,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
-from windowpane.report.headline import FactTotals, fleet_headline, largest_again, session_headline
+from windowpane.report.headline import FactTotals, fleet_phrases, largest_again, sentence, session_headline
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.events import content_counts, describe_event
 from windowpane.text.formats import (
@@ -226,17 +226,18 @@ def test_an_unknown_limit_is_not_called_green() -> None:
 
 
 def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None:
+    def headline(totals: FleetTotals) -> str:
+        return sentence(fleet_phrases(totals))
+
     totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 2, 3, 2, 1, 0, 1, 1)
 
-    assert fleet_headline(totals) == (
-        "2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon)."
-    )
+    assert headline(totals) == ("2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon).")
     quiet = replace(totals, live=1, live_needing_attention=0)
-    assert fleet_headline(quiet) == "1 live session, none needs you."
-    assert fleet_headline(replace(quiet, live=0)) == (
+    assert headline(quiet) == "1 live session, none in red or with a warning."
+    assert headline(replace(quiet, live=0)) == (
         "No session is live. 904 sessions recorded, 4 of them reached red; 2 fetched removed content again."
     )
-    assert fleet_headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
+    assert headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
         "No session is live. 904 sessions recorded, none of them reached red."
     )
 

@@ -1,4 +1,4 @@
-"""Input of each call by cache state, its cost, and the stale or duplicate content it sent again."""
+"""Input of each call by cache state, and its cost."""
 
 from __future__ import annotations
 
@@ -69,30 +69,6 @@ def cost_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
     ]
     _add_touch(figure, sampled["turn"], sampled["cost_dollars"], texts)
     return _finished(figure, palette, "dollars per call", legend=False, tickprefix="$")
-
-
-def resent_chart(turns: pd.DataFrame, palette: Palette) -> go.Figure | None:
-    """Draw the stale and duplicate tokens that each call sent again; None where there were none."""
-    if not turns[["stale_tokens", "duplicate_tokens"]].to_numpy().any():
-        return None
-    columns = ["used", "stale_tokens", "duplicate_tokens"]
-    sampled = turns.iloc[downsampled_rows(turns[columns].to_numpy(dtype=float), SMALL_POINTS)]
-    stale, twice = (sampled[name].to_numpy(dtype=float) for name in columns[1:])
-    rest = np.clip(sampled["used"].to_numpy(dtype=float) - stale - twice, 0, None)
-    figure = go.Figure()
-    for label, values, color in (
-        ("duplicate", twice, palette.zones["orange"]),
-        ("stale", stale, translucent(palette.zones["yellow"], 0.8)),
-        ("fresh", rest, translucent(palette.accent, 0.25)),
-    ):
-        if values.any():
-            _add_area(figure, sampled["turn"], values, label, color, stacked=True)
-    texts = [
-        escape_label(f"turn {turn}: {tokens(size)} tokens\n{tokens(old)} stale, {tokens(double)} duplicate")
-        for turn, size, old, double in zip(sampled["turn"], sampled["used"], stale, twice, strict=True)
-    ]
-    _add_touch(figure, sampled["turn"], sampled["used"], texts)
-    return _finished(figure, palette, "tokens per call", legend=True)
 
 
 def _add_area(

@@ -57,7 +57,7 @@ def add_event_track(
             anchor="x",
             range=(-0.6, rows - 0.4),
             tickvals=list(range(rows)),
-            ticktext=[f"{mark.letter} {mark.label}" for mark in reversed(kinds)],
+            ticktext=[mark.letter for mark in reversed(kinds)],
             gridcolor=palette.grid,
             tickfont={"color": palette.muted, "size": min(11, row_pixels(rows) - 1)},
         )
@@ -96,7 +96,7 @@ def _add_row(
         x=of_kind["turn"].to_numpy(),
         y=np.full(len(of_kind), row),
         yaxis="y2",
-        name=mark.label,
+        name=f"{mark.letter} {mark.label}",
         showlegend=False,
         cliponaxis=False,
         mode="markers+text" if lettered else "markers",

@@ -18,7 +18,7 @@ from windowpane_dashboard.style.theme import Palette
 
 ROW_PIXELS: Final = 26
 MAXIMUM_ROWS: Final = 40
-LABEL: Final = 34
+LABEL: Final = 18
 
 
 def team_chart(team: Sequence[Member], palette: Palette, zone: tzinfo) -> go.Figure | None:
@@ -49,7 +49,7 @@ def team_chart(team: Sequence[Member], palette: Palette, zone: tzinfo) -> go.Fig
     labels = [escape_label(_label(member)) for member in drawn]
     apply_layout(
         figure, palette, height=ROW_PIXELS * len(drawn) + 60, hovermode="closest",
-        margin={"l": 250, "r": 16, "t": 8, "b": 44},
+        margin={"l": 136, "r": 16, "t": 8, "b": 44},
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(palette, title=axis_title("time", palette)),

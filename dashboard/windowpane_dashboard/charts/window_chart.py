@@ -9,28 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.core.vocabulary import Component
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.palette import STACKING
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.charts.event_track import add_event_track, event_kinds, row_pixels
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
 from windowpane_dashboard.charts.zone_bands import add_forecast, add_limits, forecast_turns
-from windowpane_dashboard.queries.filters import Scale
 from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
 
-STACKING: Final[tuple[Component, ...]] = (
-    "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
-)  # fmt: skip
-"""Components from the bottom up; those at the start of every call come first."""
+Scale = Literal["limit", "content"]
+"""The top of the chart: the limit, or the content."""
+
 AREA_PIXELS: Final = 190
 GAP_PIXELS: Final = 6
 INNER_PIXELS: Final = 262
@@ -77,7 +75,6 @@ def window_chart(
     palette: Palette,
     *,
     selected: int | None,
-    scale: Scale = "limit",
     axes: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
     forecast: bool = True,
@@ -91,7 +88,7 @@ def window_chart(
     last = int(turns["turn"].iloc[-1])
     ahead = forecast_turns(turns) if forecast else 0
     x_range = _x_range(int(turns["turn"].iloc[0]), last + ahead)
-    top = _top(turns, scale)
+    top = _top(turns, natural_scale(turns))
     if axes is not None:
         x_range, top = _x_range(axes.first, axes.last), axes.top
     figure = go.Figure()
@@ -222,13 +219,11 @@ def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground:
 def _arranged(
     figure: go.Figure, palette: Palette, *, tracks: int, x_range: tuple[float, float], top: float
 ) -> go.Figure:
-    margin_top, margin_bottom = 26, 34
+    margin_top, margin_bottom = 14, 34
     inner, ground = _inner_pixels(tracks), _ground(tracks)
     apply_layout(
-        figure, palette, height=inner + margin_top + margin_bottom, showlegend=True,
-        margin={"l": 96, "r": 118, "t": margin_top, "b": margin_bottom},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 11}},
-        clickmode="event",
+        figure, palette, height=inner + margin_top + margin_bottom, clickmode="event",
+        margin={"l": 44, "r": 88, "t": margin_top, "b": margin_bottom},
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(
@@ -236,7 +231,7 @@ def _arranged(
             anchor="y2" if tracks else "y", tickformat=",d", minallowed=x_range[0], maxallowed=x_range[1],
         ),
         yaxis=axis(
-            palette, range=(0, top), domain=(ground, 1.0), title=axis_title("tokens", palette), tickformat="~s"
+            palette, range=(0, top), domain=(ground, 1.0), tickformat="~s"
         ),
     )  # fmt: skip
     if x_range[1] - x_range[0] < 12:

@@ -31,6 +31,8 @@ WHOLE: Final = NumberFormat("localized")
 SCORE: Final = NumberFormat("%.2f")
 DOLLARS: Final = NumberFormat("$%.2f", formats.dollars)
 SHARE: Final = NumberFormat("percent", formats.percent)
+BAR_SHARE: Final = NumberFormat("percent")
+"""A share that the browser draws as a bar."""
 SMALL_SHARE: Final = NumberFormat("percent", formats.small_percent)
 SECONDS: Final = NumberFormat("%.1f s", formats.seconds)
 TOKENS_SHORT: Final = NumberFormat("compact", formats.tokens_short)

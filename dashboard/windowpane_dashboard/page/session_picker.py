@@ -27,7 +27,7 @@ def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[st
 
 
 def session_filter(
-    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: Sequence[str]
+    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: Sequence[str] = ()
 ) -> None:
     """Draw the filter by session in *bar*; a choice changes the address of *page*, and *clears* others of it."""
     rows = offered_sessions(snapshot, selected)

@@ -15,7 +15,9 @@ import streamlit as st
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
 from windowpane.core.store_names import StoreName, StoreUrl
 from windowpane.core.times import live_since
+from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice, read_advice
 from windowpane.exceptions import StoreError
+from windowpane.report.context_health import ContextHealth, read_health
 from windowpane.store import open as store_opening
 from windowpane.store.interface import SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
@@ -151,15 +153,27 @@ def _path(snapshot: StoreSnapshot) -> tuple[str, tuple[str, ...] | None]:
 
 
 @st.cache_data(show_spinner=False, max_entries=32, hash_funcs={StoreSnapshot: _path_and_version})
-def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float) -> Fleet:
-    """Return `read_fleet`, cached while neither the store nor the start of liveness changes."""
-    return read_fleet(snapshot.store, query, since)
+def fleet(snapshot: StoreSnapshot, query: SessionFilter, since: float, midnight: float) -> Fleet:
+    """Return `read_fleet`, cached while neither the store, the day nor the start of liveness changes."""
+    return read_fleet(snapshot.store, query, since, midnight=midnight)
 
 
 @st.cache_data(show_spinner=False, max_entries=16, hash_funcs={StoreSnapshot: _path_and_version})
 def project_names(snapshot: StoreSnapshot) -> list[str]:
     """Return the projects that the visitor may choose from, cached while the store does not change."""
     return list(snapshot.store.project_names())
+
+
+@st.cache_data(show_spinner=False, max_entries=8, hash_funcs={StoreSnapshot: _path_and_version})
+def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
+    """Return `read_health`, cached while the store does not change."""
+    return read_health(snapshot.store, query)
+
+
+@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
+def threshold_advice(snapshot: StoreSnapshot) -> list[ThresholdAdvice]:
+    """Return `read_advice` of the latest sessions, cached while the store does not change."""
+    return read_advice(snapshot.store, SessionFilter())
 
 
 def _row_key(row: SessionRow) -> str:

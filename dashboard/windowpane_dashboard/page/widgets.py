@@ -13,6 +13,7 @@ from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane_dashboard.charts.layout import CONFIG
+from windowpane_dashboard.charts.legend import legend_html
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
@@ -43,7 +44,8 @@ def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None
 
 
 def main_chart(figure: go.Figure, *, key: str, alt: str) -> None:
-    """Show a chart with Plotly's buttons; its values are a table in another place of the page."""
+    """Show a window's chart below its legend, with Plotly's buttons; the page has its values as a table."""
+    st.html(legend_html(figure))
     st.plotly_chart(figure, key=key, alt=alt, theme=None, config=CONFIG)
 
 
@@ -109,13 +111,33 @@ def filter_select(
     )
 
 
+def without_empty(frame: pd.DataFrame, *optional: str) -> pd.DataFrame:
+    """Return the table without those of the *optional* columns that have no value in any row."""
+    return frame.drop(columns=[name for name in optional if name in frame and not _has_value(frame[name])])
+
+
+def _has_value(column: pd.Series) -> bool:
+    is_text = pd.api.types.is_string_dtype(column) or pd.api.types.is_bool_dtype(column)
+    return bool((column.fillna("") if is_text else column.notna()).any())
+
+
 def table(
-    data: pd.DataFrame | Styler, *, key: str, alt: str, numbers: Numbers = MappingProxyType({}), **options: Any
+    data: pd.DataFrame | Styler,
+    *,
+    key: str,
+    alt: str,
+    numbers: Numbers = MappingProxyType({}),
+    on_row: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> Any:
     """Show a table in the shared style: no index, unknown values as `–`, text sanitized.
 
-    Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones.
+    Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones. A selected
+    row calls *on_row* with its position.
     """
+    rows = len(frame_of(data))
+    if on_row is not None:
+        options |= {"selection_mode": "single-row", "on_select": lambda: _choose_row(key, rows, on_row)}
     options["column_config"] = number_columns(frame_of(data), numbers, options.get("column_config", {}))
     data = formatted(data, numbers)
     if isinstance(data, Styler):
@@ -123,3 +145,9 @@ def table(
     else:
         data = harmless_table(data)
     return st.dataframe(data, key=key, alt=alt, hide_index=True, placeholder="–", **options)
+
+
+def _choose_row(key: str, rows: int, on_row: Callable[[int], None]) -> None:
+    selected = st.session_state[key].selection.rows
+    if selected and selected[0] < rows:  # the table may have shrunk since
+        on_row(selected[0])

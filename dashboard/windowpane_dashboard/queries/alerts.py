@@ -1,7 +1,8 @@
-"""Alert firings: the list, duration, outcome and delivery of each, and the bars of the chart."""
+"""Alert firings: the list, and the duration, outcome and delivery of each."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -14,8 +15,10 @@ from windowpane.alerts.summary import value_text
 from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.metrics.families import session_label
 from windowpane.report.headline import Phrase, Subject, joined
-from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count, decimal, seconds
 from windowpane.text.labels import severity_label
@@ -96,13 +99,13 @@ def delivery_state(row: AlertRow) -> DeliveryState:
 
 
 def delivery_text(row: AlertRow) -> str:
-    """Return the channels by delivery: `delivered: log, json; failed: mailto`."""
+    """Return the channels by delivery: `delivered: log, json; failed: mailto`; empty where nothing was sent."""
     parts = [
         f"{word}: {', '.join(channels)}"
         for word, channels in (("failed", row.failed), ("delivered", row.delivered))
         if channels
     ]
-    return "; ".join(parts) or "none"
+    return "; ".join(parts)
 
 
 def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringOutcome:
@@ -158,6 +161,28 @@ def at_named_turn(reader: EventReader, session_id: str, position: SessionAddress
     return replace(position, turn=turn, alert=f"{row.alert}:{row.crossing_turn}", at=None)
 
 
+def alert_address(row: AlertRow) -> SessionAddress:
+    """Return the address of a firing on its session's page, at its turn."""
+    return SessionAddress(row.session_id, row.fired_turn, alert=f"{row.alert}:{row.crossing_turn}")
+
+
+def silence_text(row: AlertRow) -> str:
+    """Return the command that silences an alert of one session in Alertmanager for two hours."""
+    matchers = (f"alertname={row.alert}", f"session={session_label(row.session_id)}")
+    return f"amtool silence add {' '.join(map(shlex.quote, matchers))} --duration=2h --comment=expected"
+
+
+def settings_text(row: AlertRow) -> tuple[str, str]:
+    """Return the lines of the configuration that change an alert's threshold, and those that disable the alert.
+
+    The threshold is the value at which the alert fired; empty for an alert that compares nothing.
+    """
+    rule, above = RULES_BY_NAME.get(row.alert), "health_monitoring:\n  alerts:\n"
+    compares = rule is not None and rule.threshold is not None and row.value is not None
+    threshold = f"{above}    thresholds: {{{row.alert}: {round(row.value or 0.0, 3)}}}" if compares else ""
+    return threshold, f"{above}    disable: [{row.alert}]"
+
+
 def firing_key(row: AlertRow) -> str:
     """Return the key of a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
@@ -203,7 +228,7 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
         {
             "severity": [severity_label(row.severity) for row in rows],
             "alert": [alert_title(row.alert) for row in rows],
-            "session": [link_url(row.session_id, listed.sessions, turn=row.fired_turn) for row in rows],
+            "session": [link_url(alert_address(row), listed.sessions) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
             "fired": utc_times([row.fired_at for row in rows]),
             "lasted": [duration_text(outcome) for outcome in outcomes],

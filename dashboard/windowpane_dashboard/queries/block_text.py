@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-import pandas as pd
-
-from windowpane.core.characters import plain
-from windowpane.store.search.content import ContentHits, Occurrence, Snippet, snippet_of, terms_of
+from windowpane.store.search.content import ContentHits, Occurrence, Snippet, phrase_of, snippet_of, terms_of
 from windowpane.text.labels import CONTENT_LABELS
-from windowpane_dashboard.queries.events import moments
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 EXCERPT: Final = 3_000
 """Characters of a text that are shown before all of it is requested."""
 BEFORE_MATCH: Final = 300
-LED_BY: Final = 16
-"""Characters before the match in a row of hits."""
 PART: Final = 100_000
 """Characters of a long text that are shown at once."""
 
@@ -41,7 +35,7 @@ def excerpt(text: str, query: str = "") -> TextPart:
     """Return the start of a text, or what surrounds the first match of *query*."""
     start = 0
     if query and len(text) > EXCERPT:
-        snippet = snippet_of(text, terms_of(query))
+        snippet = snippet_of(text, [*filter(None, [phrase_of(query)]), *terms_of(query)])
         at = text.find(snippet.match) if snippet.match else 0
         start = max(0, min(at - BEFORE_MATCH, len(text) - EXCERPT))
     end = min(len(text), start + EXCERPT)
@@ -60,38 +54,25 @@ def part_of(text: str, number: int) -> TextPart:
     return TextPart(text[start:end], start, end, len(text))
 
 
-@dataclass(frozen=True, slots=True)
-class HitRow:
-    """A block that held a text which matches."""
+class HitRow(NamedTuple):
+    """A block that held a text which matches, and the passage that matched."""
 
     occurrence: Occurrence
-    line: str
+    snippet: Snippet
 
 
 def hit_rows(result: ContentHits) -> list[HitRow]:
-    """Return one row per block that held a matching text, the latest text first."""
-    return [HitRow(one, _line(hit.snippet)) for hit in result.hits for one in hit.occurrences]
+    """Return one row per block that held a matching text, in the order of the texts."""
+    return [HitRow(one, hit.snippet) for hit in result.hits for one in hit.occurrences]
 
 
-def _line(snippet: Snippet) -> str:
-    """Return the snippet with its match near the start, so that a narrow column shows it."""
-    before = snippet.before if len(snippet.before) <= LED_BY else f"…{snippet.before[-LED_BY:]}"
-    return snippet._replace(before=before).line
-
-
-def hits_frame(rows: Sequence[HitRow], titles: dict[str, str]) -> pd.DataFrame:
-    """Return the rows as a table; *titles* are the names of the sessions."""
-    blocks = [row.occurrence for row in rows]
-    return pd.DataFrame(
-        {
-            "text": [plain(row.line) for row in rows],
-            "turn": pd.array([block.turn for block in blocks], dtype="int64"),
-            "session": [plain(titles.get(block.session_id) or block.session_id) for block in blocks],
-            "what": [plain(occurrence_name(block)) for block in blocks],
-            "tokens": pd.array([block.tokens for block in blocks], dtype="int64"),
-            "time": moments(pd.Series([block.at for block in blocks], dtype="float64")),
-        }
-    )
+def marked(snippet: Snippet) -> str:
+    """Return the passage as Markdown in which only the match is marked."""
+    before, match, after = (escape_markdown(part) for part in snippet)
+    if not match:
+        return after
+    spaces = (" " if part != part.strip() else "" for part in (f".{snippet.before}", f"{snippet.after}."))
+    return f"{before}{next(spaces)}:orange-background[**{match}**]{next(spaces)}{after}"
 
 
 def occurrence_name(block: Occurrence) -> str:

@@ -29,13 +29,11 @@ MeasureValue = float | None
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One line of the table: its value, the text of a value, and which direction is better."""
+    """One line of the table: its value and the text of a value."""
 
     name: str
     value: Callable[[ComparedSession], MeasureValue]
     text: Callable[[MeasureValue], str]
-    lower: bool | None = None
-    """True where less is better, None where neither is."""
     by_output: bool = False
     """The value is an estimate where the output of calls is."""
 
@@ -93,33 +91,33 @@ def _threshold(zone: Literal["yellow", "red"]) -> Callable[[ComparedSession], Me
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
     Measure("turns", lambda side: side.row.turns, tokens),
-    Measure("peak utilization", lambda side: side.row.peak_utilization, percent, lower=True),
-    Measure("worst zone", _zone, _zone_text, lower=True),
+    Measure("peak utilization", lambda side: side.row.peak_utilization, percent),
+    Measure("worst zone", _zone, _zone_text),
     Measure("yellow from", _threshold("yellow"), percent),
     Measure("red from", _threshold("red"), percent),
-    Measure("overflows", lambda side: side.row.overflows, tokens, lower=True),
-    Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens, lower=True),
-    Measure("of these stale", _share("stale_tokens"), percent, lower=True),
-    Measure("of these duplicate", _share("duplicate_tokens"), percent, lower=True),
+    Measure("overflows", lambda side: side.row.overflows, tokens),
+    Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
+    Measure("of these stale", _share("stale_tokens"), percent),
+    Measure("of these duplicate", _share("duplicate_tokens"), percent),
     Measure("tokens added", _sum("added_tokens"), tokens),
     Measure("output tokens", lambda side: side.row.output_tokens, tokens, by_output=True),
-    Measure("cost", lambda side: side.row.cost_dollars, dollars, lower=True, by_output=True),
-    Measure("input from the cache", _cache, percent, lower=False),
+    Measure("cost", lambda side: side.row.cost_dollars, dollars, by_output=True),
+    Measure("input from the cache", _cache, percent),
     Measure("blocks evicted", lambda side: side.row.evicted_blocks, tokens),
     Measure("tokens evicted", lambda side: side.row.evicted_tokens, tokens),
     Measure("compressions", lambda side: side.row.compressions, tokens),
-    Measure("facts lost or contradicted", _facts(("lost", "contradicted")), tokens, lower=True),
-    Measure("fidelity, last", lambda side: side.row.fidelity, ratio, lower=False),
-    Measure("regrets", lambda side: side.row.regrets, tokens, lower=True),
-    Measure("critical alerts", _firings("critical"), tokens, lower=True),
-    Measure("warnings", _firings("warning"), tokens, lower=True),
+    Measure("facts lost or contradicted", _facts(("lost", "contradicted")), tokens),
+    Measure("fidelity, last", lambda side: side.row.fidelity, ratio),
+    Measure("regrets", lambda side: side.row.regrets, tokens),
+    Measure("critical alerts", _firings("critical"), tokens),
+    Measure("warnings", _firings("warning"), tokens),
 )
 
 
 def differences(one: ComparedSession, other: ComparedSession) -> pd.DataFrame:
-    """Return one row per measure: both values, their difference, and the better side if one is."""
+    """Return one row per measure: both values and their difference."""
     records = [(measure.name, *_compared(measure, one, other)) for measure in MEASURES]
-    return pd.DataFrame(records, columns=["measure", "A", "B", "B against A", "better"])
+    return pd.DataFrame(records, columns=["measure", "A", "B", "B against A"])
 
 
 def _text(measure: Measure, side: ComparedSession, value: MeasureValue) -> str:
@@ -127,13 +125,13 @@ def _text(measure: Measure, side: ComparedSession, value: MeasureValue) -> str:
     return f"{ESTIMATED if is_estimated else ''}{measure.text(value)}"
 
 
-def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) -> tuple[str, str, str, str]:
+def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) -> tuple[str, str, str]:
     first, second = measure.value(one), measure.value(other)
     texts = _text(measure, one, first), _text(measure, other, second)
     if first is None or second is None:
-        return (*texts, UNKNOWN, "")
+        return (*texts, UNKNOWN)
     if first == second:
-        return (*texts, "same", "")
+        return (*texts, "same")
     if measure.value is _zone:
         change = "worse" if second > first else "milder"
     elif measure.text is percent:
@@ -143,8 +141,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
         change = f"{symbol}{measure.text(abs(second - first))}"
         if first:
             change += f" ({symbol}{percent(abs(second - first) / abs(first))})"
-    better = "" if measure.lower is None else "A" if (first < second) == measure.lower else "B"
-    return (*texts, change, better)
+    return (*texts, change)
 
 
 HEADLINE_MEASURES: Final = (
@@ -156,8 +153,6 @@ HEADLINE_MEASURES: Final = (
 def compare_headline(frame: pd.DataFrame) -> str:
     """Return a sentence with the differences of B against A that matter most."""
     rows = frame.set_index("measure")["B against A"]
-    if not (frame["better"] != "").any():
-        return "The two sessions are alike in every measure in which one could be better."
     differences = [f"{name} {rows[name]}" for name in HEADLINE_MEASURES if rows[name] not in ("same", UNKNOWN)]
     if not differences:
         return "The two sessions are alike in size, loss and cost; the table has the other differences."

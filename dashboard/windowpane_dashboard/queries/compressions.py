@@ -11,7 +11,8 @@ import pandas as pd
 
 from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated
 from windowpane.core.vocabulary import FATES, Fate, severity
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.losses import faults_of, kind_label
@@ -43,6 +44,11 @@ class EvaluatedCompression:
     data: ContentCompressed
     fidelity: FidelityEvaluated | None
     window: CompactionMeasured | None = None
+
+    @property
+    def is_compaction(self) -> bool:
+        """It replaced the conversation, and was accepted."""
+        return self.data.strategy == "compaction" and self.data.outcome == "accepted"
 
     @property
     def sizes(self) -> ContentCompressed | CompactionMeasured:

@@ -21,10 +21,7 @@ MAXIMUM_TEXT: Final = 500
 """Characters of a free-text filter."""
 Query = dict[str, str]
 
-Scale = Literal["limit", "content"]
-"""The top of a chart: the limit, or the content."""
 Events = Literal["noteworthy"]
-TurnOrder = Literal["turn", "change"]
 EventOrder = Literal["newest"]
 AlertState = Literal["firing", "resolved", "unresolved"]
 """An alert fires while it is not resolved and its session is live; unresolved after that."""
@@ -33,6 +30,8 @@ TrendLines = Literal["agent", "model", "release"]
 TrendPeriod = Literal["day", "week"]
 Range = Literal["7", "30", "90", "365", "3650"]
 """Days of a trend, up to the last one with an event."""
+TopKind = Literal["tool", "mcp_server", "skill", "memory_file", "file"]
+"""The kind of names that costs are summed by."""
 
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
@@ -139,18 +138,12 @@ class SessionAddress(Parameters):
     turn: int | None = None
     compression: int | None = None
     """The compression that is shown, from 1; None for that of the turn."""
-    scale: Scale | None = None
-    """The height of the chart; None where it suits the content."""
     events: Events | None = None
     """The events that are listed; None for those of the turn."""
     alert: str | None = None
     """The alert that is explained, as `alert:crossing turn`."""
     at: float | None = None
     """Time at which that alert fired or was resolved, by which a message names its turn."""
-    other: int | None = None
-    """The turn that the selected one is compared with."""
-    order: TurnOrder | None = None
-    """The order of the table of turns; None for their own."""
     tab: str | None = None
     """The tab below the chart; None for the one that the other parameters need."""
     block: str | None = None
@@ -170,6 +163,13 @@ class SessionAddress(Parameters):
         if self.text is not None:
             return "find"
         return None if self.events is None else "events"
+
+    @property
+    def evidence(self) -> str | None:
+        """The key of the part of the page that the address is about."""
+        if self.block is not None:
+            return "block_panel"
+        return "alert_line" if self.alert is not None else None if self.compression is None else "compression"
 
     def url(self) -> str:
         """Return the address relative to the application."""
@@ -224,12 +224,10 @@ class ReplayAddress(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SearchAddress(Parameters):
-    """The search page: the query, the session it is limited to, and the block that is read."""
+    """The search page: the query, and the session it is limited to."""
 
     text: str | None = None
     session: str | None = None
-    pick: str | None = None
-    """The block that is read, as `block:session`."""
     project: str | None = None
 
 
@@ -242,7 +240,11 @@ class TrendAddress(Parameters):
     days: Range | None = None
     agent: str | None = None
     model: str | None = None
-    top: Literal["files", "tools"] | None = None
+    top: TopKind | None = None
+    repository: str | None = None
+    """The repository of the costs by name."""
+    server: str | None = None
+    """Their MCP server."""
     one: str | None = None
     other: str | None = None
     """The two lines that are compared; None for the two newest with enough sessions."""

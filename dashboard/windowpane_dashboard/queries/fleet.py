@@ -15,12 +15,15 @@ from typing import Any, Final
 import pandas as pd
 
 from windowpane.config.loading import load_config
+from windowpane.config.schema import CostBudget
 from windowpane.core.files import SHARED_MEMORY, WAL
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.store.interface import AlertFilter, EventReader, SessionFilter
-from windowpane.store.records import AlertRow, FleetTotals, SessionRow, StoreSize
-from windowpane.text.forecasts import next_event
+from windowpane.exceptions import ConfigurationError
+from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.reads.project_reader import EventReader
+from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending, StoreSize
+from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
@@ -44,6 +47,8 @@ class LiveSession:
     """10 to 90 band of the turns until its next event."""
     alert: AlertRow | None
     """The alert that fired last and still does."""
+    today_dollars: float | None = None
+    """Cost of its calls and its sub-agents' since midnight; None if none is known."""
 
     @property
     def turns(self) -> float:
@@ -96,12 +101,19 @@ class Fleet:
         return f"{session_title(first)} {what} {when}."
 
 
-def read_fleet(reader: EventReader, query: SessionFilter, live_since: float) -> Fleet:
-    """Return the matching sessions in their order; those are live that had an event since *live_since*."""
+def read_fleet(
+    reader: EventReader, query: SessionFilter, live_since: float, *, midnight: float = math.inf
+) -> Fleet:
+    """Return the matching sessions in their order; those are live that had an event since *live_since*.
+
+    *midnight* is the start of the day in which costs of live sessions count.
+    """
     firing = reader.alerts(AlertFilter(firing=True, live_since=live_since, limit=FIRINGS))
     totals = reader.fleet_totals(query, live_since=live_since)
     rows = below_parents(reader.sessions(query))
     live = nearest(reader, query, live_since, firing) if totals.live else ()
+    if live and midnight < math.inf:
+        live = _with_costs_of_today(live, reader.spending(since=midnight))
     return Fleet(rows, totals, severities_by_session(firing), live)
 
 
@@ -118,15 +130,17 @@ def nearest(
     return tuple(replace(session, band=_band(reader, session.row)) for session in cards)
 
 
+def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending]) -> tuple[LiveSession, ...]:
+    today: defaultdict[str, float] = defaultdict(float)
+    for cost in costs:
+        today[cost.root_session_id] += cost.dollars
+    return tuple(replace(one, today_dollars=today.get(one.row.session_id)) for one in live)
+
+
 def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
     """Return the band of the last turn that was measured."""
     turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
-    if not turns:
-        return None, None
-    last = turns[-1]
-    if row.turns_until_compaction is not None:
-        return last.turns_until_compaction_p10, last.turns_until_compaction_p90
-    return last.turns_until_red_p10, last.turns_until_red_p90
+    return next_band(turns[-1]) if turns else (None, None)
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:
@@ -178,9 +192,9 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 _FLEET_COLUMNS: Final = (
     "session", "repository", "window", "next", "cost", "alerts", "last", "agent", "model", "turns", "compactions",
-    "zone", "estimated", "estimated cost", "firing",
+    "zone", "estimated", "estimated cost", "stated cost", "firing",
 )  # fmt: skip
-STYLING: Final = ("zone", "estimated", "estimated cost", "firing")
+STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")
 """Columns that only set the style of a row."""
 
 
@@ -190,7 +204,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "repository": project(row),
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
-        "cost": row.total_cost_dollars,
+        "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),
         "agent": row.agent or UNKNOWN,
@@ -200,6 +214,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
         "zone": row.zone,
         "estimated": row.is_estimated,
         "estimated cost": row.is_cost_estimated,
+        "stated cost": row.is_cost_stated,
         "firing": worst_severity(fired) if fired else None,
     }
 
@@ -222,6 +237,15 @@ class Retention:
     bytes: int
     configured: frozenset[str]
     """The names of those that are set; others are defaults."""
+
+
+def configured_budgets(projects: tuple[str, ...] | None) -> tuple[CostBudget, ...]:
+    """Return the cost budgets; for a visitor of some *projects* only theirs, none if they cannot be read."""
+    try:
+        budgets = load_config().cost_budgets
+    except ConfigurationError:
+        return ()
+    return tuple(budget for budget in budgets if projects is None or budget.project in projects)
 
 
 def configured_retention() -> Retention:

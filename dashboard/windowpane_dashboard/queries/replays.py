@@ -129,9 +129,10 @@ def _rounded(value: float, name: str) -> float:
 
 
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
-    """Return the managed setup with the fewest overflows; among those the least cost, then the best fidelity.
+    """Return the managed setup with the fewest overflows; among those the best fidelity, then the least cost.
 
-    Only setups that ran on every session are compared; None where all come out alike.
+    So a setup that keeps less is never best because it costs less. Only setups that ran on every session are
+    compared; None where all come out alike.
     """
     most = max((len(result.runs) for result in results), default=0)
     whole = [result for result in results if len(result.runs) == most]
@@ -141,7 +142,8 @@ def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
 
 
 def _rank(result: SetupResult) -> tuple[float, float, float]:
-    return result.total("overflows"), result.total("cost_tokens"), -(result.mean("fidelity") or 0.0)
+    fidelity = round(result.mean("fidelity") or 0.0, DECIMALS["fidelity"])
+    return result.total("overflows"), -fidelity, result.total("cost_tokens")
 
 
 def replay_headline(results: Sequence[SetupResult]) -> str:

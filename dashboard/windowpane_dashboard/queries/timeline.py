@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from windowpane.core.events import (
@@ -21,12 +22,13 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.peak import corrects, limits_of
-from windowpane.core.vocabulary import COMPONENTS
+from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
 from windowpane.text.labels import MARK_OF
 from windowpane_dashboard.queries.events import event_line
@@ -73,6 +75,15 @@ class Timeline:
         """Return how often something that was removed up to *turn* was needed again, also after that turn."""
         is_last = turn >= self.turns["turn"].max()
         return len(self.regrets) if is_last else int((self.regrets["turn_left"] <= turn).sum())
+
+    def fullest(self, turn: int) -> tuple[float, float, Zone | None] | None:
+        """Return tokens, utilization and zone of the window when it was fullest in a turn; None where unknown."""
+        limits = next((span.limits for span in reversed(self.spans) if span.first_turn <= turn), None)
+        here = self.turns[self.turns["turn"] == turn]
+        if here.empty or limits is None:
+            return None
+        used = float(np.nanmax(here[["used", "used_before"]].to_numpy()))
+        return used, used / limits.limit_tokens, limits.zone_of(int(used))
 
     @property
     def largest_again(self) -> str:
@@ -174,12 +185,6 @@ def turns_frame(rows: Sequence[TurnRow]) -> pd.DataFrame:
         ahead_p10=frame["turns_until_compaction_p10"].where(compacts, frame["turns_until_red_p10"]),
         ahead_p90=frame["turns_until_compaction_p90"].where(compacts, frame["turns_until_red_p90"]),
     )
-
-
-def turn_at(turns: pd.DataFrame, at: float) -> int:
-    """Return the first turn at or after a moment, else the last turn."""
-    later = turns.loc[turns["at"] >= at, "turn"]
-    return int(later.iloc[0] if len(later) else turns["turn"].iloc[-1])
 
 
 def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 from urllib.parse import quote
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.core.names import repository_name
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.queries.filters import SessionAddress
@@ -26,7 +26,7 @@ def session_title(row: SessionRow) -> str:
 
 def project(row: SessionRow) -> str:
     """Return the repository or folder, with its branch: `windowpane, next`."""
-    base = _name(row.repository.removesuffix(".git")) or _name(row.folder)
+    base = repository_name(row.repository, row.folder)
     return ", ".join(part for part in (base, row.branch) if part) or UNKNOWN
 
 
@@ -36,21 +36,21 @@ def picker_label(row: SessionRow) -> str:
     return "  ·  ".join(part for part in (*names, row.agent, row.session_id) if part and part != UNKNOWN)
 
 
-def titled_url(row: SessionRow, *, turn: int | None = None) -> str:
+def titled_url(row: SessionRow) -> str:
     """Return the address of a session with its title as the fragment, which a column of links shows.
 
     That of a sub-agent is marked with `└`.
     """
-    title = f"{'└ ' if row.parent_session_id else ''}{session_title(row)}"
-    return f"{SessionAddress(row.session_id, turn).url()}#{quote(plain(title), safe=' ')}"
+    return link_url(SessionAddress(row.session_id), {row.session_id: row})
 
 
-def link_url(session_id: str, rows: Mapping[str, SessionRow], *, turn: int) -> str:
-    """Return the address of a session at a turn, for a column of links; *rows* may lack a deleted session."""
-    row = rows.get(session_id)
+def link_url(position: SessionAddress, rows: Mapping[str, SessionRow]) -> str:
+    """Return an address with the title of its session likewise; *rows* may lack a deleted session."""
+    row = rows.get(position.session or "")
+    title = position.session or ""
     if row is not None:
-        return titled_url(row, turn=turn)
-    return f"{SessionAddress(session_id, turn).url()}#{quote(plain(session_id), safe=' ')}"
+        title = f"{'└ ' if row.parent_session_id else ''}{session_title(row)}"
+    return f"{position.url()}#{quote(plain(title), safe=' ')}"
 
 
 def sessions_by_id(
@@ -60,8 +60,3 @@ def sessions_by_id(
     rows = {row.session_id: row for row in recent}
     stored = ((name, rows.get(name) or reader.session(name)) for name in dict.fromkeys(names))
     return {name: row for name, row in stored if row is not None}
-
-
-def _name(path: str) -> str:
-    pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
-    return pure.name

@@ -11,7 +11,7 @@ from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.alerts.summary import condition_text, value_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow
 from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
@@ -19,14 +19,16 @@ from windowpane_dashboard.page import times, widgets
 from windowpane_dashboard.queries.alerts import (
     FiringOutcome,
     MessageDelivery,
+    alert_address,
     alert_title,
     deliveries,
     duration_text,
     quantity_text,
     resolution,
+    settings_text,
+    silence_text,
 )
-from windowpane_dashboard.queries.filters import SessionAddress
-from windowpane_dashboard.style.sanitize import escape_markdown
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHANNEL = "alerts_channel"
 ADDRESS = "alerts_address"
@@ -40,8 +42,7 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         escape_markdown(
-            f"Agent {row.agent or 'unnamed'}, session {row.session_id}. Condition true from turn "
-            f"{row.crossing_turn}, fired at turn {row.fired_turn}{since}; {outcome.text} "
+            f"True from turn {row.crossing_turn}, fired at turn {row.fired_turn}{since}; {outcome.text} "
             f"({duration_text(outcome)})." + _value_text(store, row)
         )
     )
@@ -50,9 +51,23 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
         "views/session.py",
         label=f"Open the session at turn {row.fired_turn}",
         icon=":material/open_in_new:",
-        query_params=SessionAddress(row.session_id, row.fired_turn).to_query(),
+        query_params=alert_address(row).to_query(),
     )
+    _change(row)
     runbook_entry(row.alert)
+
+
+def _change(row: AlertRow) -> None:
+    """Draw the lines that silence the alert or change its threshold, to copy; nothing is changed here."""
+    threshold, disable = settings_text(row)
+    with st.expander("Silence or change the threshold", icon=":material/notifications_off:"):
+        st.caption("In this session for two hours, where Alertmanager receives the alerts:")
+        st.code(sanitized(silence_text(row)), language=None, wrap_lines=True)
+        if threshold:
+            st.caption("In windowpane.yml, a threshold that this value only reaches:")
+            st.code(threshold, language=None)
+        st.caption("In windowpane.yml, the alert off in all sessions:")
+        st.code(disable, language=None)
 
 
 def _value_text(store: EventReader, row: AlertRow) -> str:
@@ -61,7 +76,7 @@ def _value_text(store: EventReader, row: AlertRow) -> str:
     limit = "" if row.threshold is None else f", threshold {quantity_text(row.alert, row.threshold)}"
     text = "" if row.value is None else f" Value {value}{limit}"
     if ended is not None and ended.value is not None:
-        text += f"{';' if text else ''} returned to {quantity_text(row.alert, ended.value)}"
+        text += f"{';' if text else ''} at its end {quantity_text(row.alert, ended.value)}"
     return f"{text}." if text else ""
 
 

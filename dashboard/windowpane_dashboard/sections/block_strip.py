@@ -26,7 +26,7 @@ MAXIMUM_BLOCKS: Final = 800
 """Segments drawn; beyond, the smallest neighbors of one component are joined."""
 TEXT_LENGTH: Final = 160
 """Characters of each line of a tooltip."""
-TICKS: Final = 8
+TICKS: Final = 6
 """Approximate number of ticks."""
 
 MARKUP: Final = """
@@ -101,7 +101,7 @@ def window_strip(blocks: pd.DataFrame, palette: Palette, *, limit_tokens: float 
         texts=[segment.text for segment in visible],
         end=end,
         limit_tokens=limit_tokens,
-        ticks=[(at, f"{tokens_short(at)} tokens") for at in ticks(end)],
+        ticks=[(at, tokens_short(at)) for at in ticks(end)],
     )
 
 

@@ -13,8 +13,6 @@ from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import select_turn
 
-TABLE = "cache_breaks_table"
-
 
 def cache_breaks_section(view: SessionView) -> None:
     """Draw the list of cache breaks; selecting one shows its turn."""
@@ -39,11 +37,9 @@ def cache_breaks_section(view: SessionView) -> None:
     config = st.column_config
     widgets.table(
         frame,
-        key=TABLE,
+        key="cache_breaks_table",
         alt="Calls that sent more than half of a cached prefix again",
-        height="content" if len(frame) <= 9 else 340,
-        on_select=lambda: _show(frame, int(view.timeline.turns["turn"].iloc[-1])),
-        selection_mode="single-row",
+        on_row=lambda number: select_turn(breaks[number][0], int(view.timeline.turns["turn"].iloc[-1])),
         numbers={"cost": DOLLARS, "idle": SECONDS},
         column_config={
             "turn": config.NumberColumn(width=60),
@@ -55,9 +51,3 @@ def cache_breaks_section(view: SessionView) -> None:
         },
     )
     st.caption("Compactions, rewinds and cleared windows send a new beginning and do not count.")
-
-
-def _show(frame: pd.DataFrame, last: int) -> None:
-    rows = st.session_state[TABLE].selection.rows
-    if rows and rows[0] < len(frame):
-        select_turn(int(frame["turn"].iloc[rows[0]]), last)

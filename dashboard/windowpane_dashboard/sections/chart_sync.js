@@ -8,6 +8,7 @@ export default function ({ data, setTriggerValue }) {
     listen(data.clicks);
     reachable();
     keep(data.controls);
+    land(data.evidence);
   };
   draw();
   clearInterval(timer);

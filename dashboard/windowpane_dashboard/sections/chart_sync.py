@@ -23,13 +23,24 @@ _mount: Final = st.components.v2.component(
 
 
 def chart_sync(
-    turn: int, keys: tuple[str, ...], controls: tuple[str, ...], *, clicks: str, choose: Callable[[int], None]
+    turn: int,
+    keys: tuple[str, ...],
+    controls: tuple[str, ...],
+    *,
+    clicks: str,
+    choose: Callable[[int], None],
+    evidence: str | None,
+    opened: int,
 ) -> None:
     """Draw the line at *turn* over the charts with these *keys*, and keep the keyboard's focus on *controls*.
 
-    A click on the chart *clicks* calls *choose* with the turn it is at.
+    A click on the chart *clicks* calls *choose* with the turn it is at. The part *evidence* gets the focus each
+    time that the page is *opened*.
     """
-    data = {"turn": turn, "keys": list(keys), "controls": list(controls), "clicks": clicks}
+    data = {
+        "turn": turn, "keys": list(keys), "controls": list(controls), "clicks": clicks,
+        "evidence": {"key": evidence, "opened": opened},
+    }  # fmt: skip
 
     def on_click() -> None:
         chosen = st.session_state[KEY].chosen

@@ -5,12 +5,14 @@ The content is an agent's: every character is escaped for Markdown, and nothing 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Sequence
+from typing import Final
 
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.report.regrowth import Regrowth, read_regrowth
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
 from windowpane.text.losses import soundness_text
@@ -41,7 +43,6 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHOICE = "compression_choice"
 PIXELS: Final = 380
-FACTS_PIXELS: Final = 250
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
 _BEFORE: Final = {
     "content": "Tokens of the replaced content.",
@@ -82,14 +83,29 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
             on_change=lambda: widget_state.apply(CHOICE, key, _choose),
             label_visibility="collapsed",
         )
-    _show(snapshot.store, row, recorded[chosen])
+    regrowth = _regrowth(snapshot.store, row, recorded, chosen)
+    with st.container(key="compression"):
+        _show(snapshot.store, row, recorded[chosen], regrowth)
 
 
 def _choose(index: int) -> None:
     address.update(PAGE, compression=str(index + 1))
 
 
-def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression) -> None:
+def _regrowth(
+    store: EventReader, row: SessionRow, recorded: Sequence[EvaluatedCompression], chosen: int
+) -> Regrowth | None:
+    """Return the window after the chosen compression; None where it was no compaction."""
+    if not recorded[chosen].is_compaction:
+        return None
+    following = next((one.turn for one in recorded[chosen + 1 :] if one.is_compaction), None)
+    turns = store.turns(row.session_id)
+    return read_regrowth(store, row.session_id, turns, compacted_turn=recorded[chosen].turn, next_turn=following)
+
+
+def _show(
+    store: EventReader, row: SessionRow, compression: EvaluatedCompression, regrowth: Regrowth | None
+) -> None:
     data, window = compression.data, compression.window
     subject, sizes = data.scope, compression.sizes
     columns = st.columns(6, gap="small")
@@ -116,6 +132,8 @@ def _show(store: EventReader, row: SessionRow, compression: EvaluatedCompression
     if data.cost_dollars is not None:
         parts.append(f"cost {dollars(data.cost_dollars)}")
     st.caption(escape_markdown(", ".join(parts)))
+    if regrowth is not None:
+        widgets.show_text(sentence(regrowth.text))
     before, after = sides(store, row.session_id, compression)
     captured = before.captured or after.captured
     _facts(store, compression)
@@ -138,11 +156,8 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     counts = fact_counts(fidelity)
     widgets.chart(facts_bar(counts, widgets.current_palette()), key="facts_bar", alt=facts_summary(fidelity))
     if fidelity.facts:
-        frame = facts_frame(store, fidelity)
-        if frame["text"].isna().all():
-            frame = frame.drop(columns="text")
-        height: int | Literal["content"] = FACTS_PIXELS if len(frame) > 6 else "content"
-        widgets.table(frame, key="facts", alt="Facts of this compression", height=height)
+        frame = widgets.without_empty(facts_frame(store, fidelity), "text")
+        widgets.table(frame, key="facts", alt="Facts of this compression")
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

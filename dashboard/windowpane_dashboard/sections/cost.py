@@ -1,4 +1,4 @@
-"""The causes of the cost, the input from the prompt cache, and content that was sent again."""
+"""The causes of the cost, and the input from the prompt cache."""
 
 from __future__ import annotations
 
@@ -8,20 +8,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from windowpane.text.formats import count
-from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
+from windowpane.text.formats import count, stated_totals
+from windowpane_dashboard.charts.costs import cache_chart, cost_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.sections.findings import causes_section
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.style.theme import Palette
 
-_RESENT = {
-    "turn": "turn",
-    "used": "sent",
-    "stale_tokens": "stale",
-    "duplicate_tokens": "duplicate",
-}
 _COLUMNS = {
     "turn": "turn",
     "input_tokens": "input",
@@ -39,7 +33,7 @@ _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
 
 
 def cost_section(view: SessionView) -> None:
-    """Draw the causes of the cost, then stale and duplicate content, input by cache state, and dollars."""
+    """Draw the causes of the cost, then input by cache state, and dollars."""
     snapshot, row, timeline = view.snapshot, view.row, view.timeline
     causes_section(snapshot, row, timeline)
     turns, palette = timeline.turns, widgets.current_palette()
@@ -49,29 +43,15 @@ def cost_section(view: SessionView) -> None:
             snapshot, row, f"{chart.__name__}, {palette.name}", lambda: chart(turns, palette)
         )
 
-    _resent(cached(resent_chart), turns)
+    totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
+    if any(totals):
+        st.text(f"{stated_totals(*totals).capitalize()}.")
     _paid(cached(cache_chart), cached(cost_chart), turns)
-
-
-def _resent(figure: go.Figure | None, turns: pd.DataFrame) -> None:
-    if figure is None:
-        return
-    widgets.chart(figure, key="carried", alt="Tokens of each call that were fresh, stale or duplicate")
-    st.caption(
-        "Stale: neither pinned nor referenced for the lifetime of its type. Duplicate: identical to an earlier "
-        "block still in the window. Every call pays for both again."
-    )
-    widgets.folded_table(
-        "Stale and duplicate content as a table",
-        lambda: turns[list(_RESENT)].rename(columns=_RESENT),
-        key="carried_data",
-        alt="Stale and duplicate tokens",
-    )
 
 
 def _paid(cache: go.Figure | None, cost: go.Figure | None, turns: pd.DataFrame) -> None:
     if cache is None and cost is None:
-        st.text("The recording holds no usage reports, so cost and cache are unknown.")
+        st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
         return
     columns = st.columns(2, gap="medium") if cache is not None and cost is not None else [st.container()]
     if cache is not None:

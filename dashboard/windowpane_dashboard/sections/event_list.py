@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
 from windowpane.text.labels import NOTEWORTHY
@@ -43,15 +44,11 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
     if frame.empty:
         st.text("No events are recorded for this turn.")
         return
-    if frame["at"].isna().all():
-        frame = frame.drop(columns="at")
-    else:
-        frame["at"] = times.in_reader_zone(frame["at"])
+    frame["at"] = times.in_reader_zone(frame["at"])
     widgets.table(
-        frame,
+        widgets.without_empty(frame, "at"),
         key="events",
         alt="Events with descriptions",
-        height="content" if len(frame) <= 12 else 460,
         column_config={
             "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
             "turn": st.column_config.NumberColumn(width=48),

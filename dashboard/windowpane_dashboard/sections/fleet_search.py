@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane_dashboard.page import address, times, widget_state, widgets
 from windowpane_dashboard.queries import fleet_filters
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, FleetFilters

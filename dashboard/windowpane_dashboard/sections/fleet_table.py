@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Final
 
 import pandas as pd
@@ -32,9 +33,9 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
             bar = partial(window_bar, zone=zone, estimated=is_estimate)
             style.format(bar, subset=(frame.index[in_zone & (frame["estimated"] == is_estimate)], "window"))
     style.format(lambda _: UNKNOWN, subset=(frame.index[frame["zone"].isna()], "window"))
-    for is_estimate in (False, True):
-        rows = frame.index[frame["estimated cost"] == is_estimate]
-        style.format(partial(dollars, estimated=is_estimate), subset=(rows, "cost"), na_rep=UNKNOWN)
+    for estimated, stated in product((False, True), repeat=2):
+        rows = frame.index[(frame["estimated cost"] == estimated) & (frame["stated cost"] == stated)]
+        style.format(partial(dollars, estimated=estimated, stated=stated), subset=(rows, "cost"), na_rep=UNKNOWN)
     for severity, zone in _SEVERITY_ZONES.items():
         style.set_properties(
             subset=(frame.index[frame["firing"] == severity], "alerts"), color=palette.zone_text[zone]

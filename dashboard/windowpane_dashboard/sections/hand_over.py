@@ -11,7 +11,7 @@ import streamlit as st
 from windowpane.report.html import to_html
 from windowpane.report.session_report import gather
 from windowpane.report.turn_report import gather_turn, turn_to_html
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.style.sanitize import sanitized
 

@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.text.formats import UNKNOWN, ago, dollars, percent
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.queries.alerts import alert_title
+from windowpane_dashboard.queries.alerts import alert_address, alert_title
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.fleet import LiveSession
 from windowpane_dashboard.queries.titles import project, session_title
@@ -22,9 +22,9 @@ CARD_WIDTH: Final = 330
 
 def live_cards(sessions: Sequence[LiveSession], now: float) -> None:
     """Draw the cards side by side, in as many lines as the page is narrow."""
-    with st.container(horizontal=True, gap="small", key="live_cards"):
+    with st.grid(min_column_width=CARD_WIDTH, key="live_cards"):
         for number, session in enumerate(sessions):
-            with st.container(border=True, width=CARD_WIDTH, gap="xxsmall", key=f"live_card_{number}"):
+            with st.container(border=True, gap="xxsmall", height="stretch", key=f"live_card_{number}"):
                 _card(session, now)
 
 
@@ -41,12 +41,21 @@ def _card(session: LiveSession, now: float) -> None:
     st.html(_bar(session))
     shape = "" if row.zone is None else f"{ZONE_SHAPES[row.zone]} "
     full = f"{shape}{percent(row.utilization, estimated=row.is_estimated)}"
-    cost = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
-    st.caption(escape_markdown(f"{full} · {cost}"))
+    st.caption(escape_markdown(f"{full} · {_cost(session)}"))
     if session.alert is not None:
         fired = f"{alert_title(session.alert.alert)}, {ago(session.alert.fired_at, now)}"
-        link = SessionAddress(row.session_id, alert=f"{session.alert.alert}:{session.alert.crossing_turn}")
+        link = alert_address(session.alert)
         st.page_link("views/session.py", label=f":small[{escape_markdown(fired)}]", query_params=link.to_query())
+
+
+def _cost(session: LiveSession) -> str:
+    """Return the cost of the day, with that of the whole session where it is more: `$3.10 today of $8.00`."""
+    row, today = session.row, session.today_dollars
+    total = dollars(row.total_cost_dollars, estimated=row.is_cost_estimated)
+    if today is None:
+        return total
+    text = dollars(today, estimated=row.is_cost_estimated)
+    return f"{text} today" if text == total else f"{text} today of {total}"
 
 
 def _bar(session: LiveSession) -> str:

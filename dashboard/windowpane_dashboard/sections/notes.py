@@ -11,7 +11,7 @@ from windowpane.core.characters import harmless
 from windowpane.core.names import TITLE_CHARACTERS
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.reads.notes import Note, NoteKind
-from windowpane.store.writes.notes import NOTE_CHARACTERS
+from windowpane.store.writes.additions import NOTE_CHARACTERS
 from windowpane.text.formats import count
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.messages import READ_ERRORS

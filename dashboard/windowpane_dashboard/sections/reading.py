@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import streamlit as st
 
 from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.text.formats import count
-from windowpane_dashboard.page import address, store_access, times, widgets
-from windowpane_dashboard.queries.block_text import HitRow, hit_rows, hits_frame
+from windowpane_dashboard.page import address, store_access
+from windowpane_dashboard.queries.block_text import hit_rows, marked, occurrence_name
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
 from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.sections.window import open_block
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 HITS: Final = 50
-TABLE_PIXELS: Final = 460
 
 
 def beside_block(view: SessionView, draw: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ def beside_block(view: SessionView, draw: Callable[[], None]) -> None:
 
 
 def find_section(view: SessionView) -> None:
-    """Draw the search for text in the session; selecting a hit reads its block."""
+    """Draw the search for text in the session."""
     position = SessionAddress.from_query(st.query_params.to_dict())
     st.text_input(
         "Find text in this session",
@@ -53,22 +53,11 @@ def find_section(view: SessionView) -> None:
         st.caption("Everything that was captured of this session is searched, removed blocks as well.")
         return
     result = store_access.find_content(view.snapshot, ContentFilter(position.text, view.row.session_id, HITS))
-
-    def choose(row: HitRow) -> None:
-        open_block(row.occurrence.block_id)
-
-    hits_table(result, {}, key="hits", choose=choose, without=("session",))
+    hits_list(result, {}, query=position.text)
 
 
-def hits_table(
-    result: ContentHits,
-    titles: dict[str, str],
-    *,
-    key: str,
-    choose: Callable[[HitRow], None],
-    without: Sequence[str] = (),
-) -> None:
-    """Draw the matches as a table; selecting a row calls *choose*."""
+def hits_list(result: ContentHits, titles: Mapping[str, str], *, query: str) -> None:
+    """Draw the matches, each as a link to its turn and block; *titles* are the names of several sessions."""
     if result.texts == 0:
         how_to_capture()
         return
@@ -76,33 +65,14 @@ def hits_table(
     if not rows:
         st.text(f"No captured content contains this. {_coverage(result)}")
         return
-    frame = hits_frame(rows, titles)
-    frame["time"] = times.in_reader_zone(frame["time"])
-    empty = ["time"] if frame["time"].isna().all() else []
-    frame = frame.drop(columns=[*without, *empty])
-
-    def on_select() -> None:
-        chosen = st.session_state[key].selection.rows
-        if chosen and chosen[0] < len(rows):
-            choose(rows[chosen[0]])
-
-    config: dict[str, Any] = {
-        "text": st.column_config.TextColumn(width=300 if "what" in without else 440),
-        "session": st.column_config.TextColumn(width=180),
-        "turn": st.column_config.NumberColumn(width=56),
-        "what": st.column_config.TextColumn(width=150),
-        "tokens": st.column_config.NumberColumn(width=64),
-        "time": times.time_column("time (local)", width=140),
-    }
-    widgets.table(
-        frame,
-        key=key,
-        alt="Matches, the latest first",
-        height=TABLE_PIXELS if len(frame) > 12 else "content",
-        on_select=on_select,
-        selection_mode="single-row",
-        column_config=config,
-    )
+    with st.container(key="hits", gap="xsmall"):
+        for row in rows:
+            block = row.occurrence
+            names = (titles.get(block.session_id), f"turn {block.turn}", occurrence_name(block))
+            where = escape_markdown(" · ".join(name for name in names if name))
+            position = SessionAddress(block.session_id, block.turn, tab="find", block=block.block_id, text=query)
+            label = f"**{where}**  {marked(row.snippet)}"
+            st.page_link("views/session.py", label=label, query_params=position.to_query())
     st.caption(
         f"{count(len(rows), 'block')} with {count(len(result.hits), 'matching passage')}. {_coverage(result)}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from windowpane.store.interface import EventReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane_dashboard.page import widgets
@@ -19,15 +19,13 @@ TABLE = "regrets_table"
 
 def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
     """Draw the list of regrets, the largest first, if there are any."""
-    frame = regretted_blocks(store, row.session_id, timeline.turns)
+    frame, last = regretted_blocks(store, row.session_id, timeline.turns), int(timeline.turns["turn"].iloc[-1])
     st.text(regrets_summary(frame))
     widgets.table(
-        frame.drop(columns=["session_turn", *(["dollars"] if frame["dollars"].isna().all() else [])]),
+        widgets.without_empty(frame, "dollars").drop(columns="session_turn"),
         key=TABLE,
         alt="Removed blocks that were needed again, the largest first",
-        height="content" if len(frame) <= 9 else 340,
-        on_select=lambda: _show_removal(frame, int(timeline.turns["turn"].iloc[-1])),
-        selection_mode="single-row",
+        on_row=lambda number: select_turn(int(frame["session_turn"].iloc[number]), last),
         numbers={"dollars": DOLLARS},
         column_config={
             "what": st.column_config.TextColumn(width=150),
@@ -57,9 +55,3 @@ def regrets_summary(frame: pd.DataFrame) -> str:
     cost = f", about {dollars(float(money.sum()))} of the calls that read them again" if len(money) else ""
     paid = tokens(float(frame["tokens"].sum()))
     return f"{several} were removed and needed again: {paid} tokens paid again{cost}."
-
-
-def _show_removal(frame: pd.DataFrame, last: int) -> None:
-    rows = st.session_state[TABLE].selection.rows
-    if rows and rows[0] < len(frame):
-        select_turn(int(frame["session_turn"].iloc[rows[0]]), last)

@@ -8,8 +8,9 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from windowpane.store.interface import AlertFilter, EventReader
-from windowpane.store.records import AlertRow, SessionRow
+from windowpane.store.interface import AlertFilter
+from windowpane.store.reads.project_reader import EventReader
+from windowpane.store.records import SessionRow
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, widgets
 from windowpane_dashboard.queries.alerts import alert_title, outcome_of, requested_firing, selected_firing
@@ -30,6 +31,11 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
     requested = SessionAddress.from_query(st.query_params.to_dict())
     chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
     now = time.time()
+
+    def explain(number: int) -> None:
+        select_turn(rows[number].fired_turn, last)
+        address.update(PAGE, alert=f"{rows[number].alert}:{rows[number].crossing_turn}")
+
     left, right = st.columns([1.2, 1], gap="medium")
     with left:
         widgets.table(
@@ -44,19 +50,9 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
             ),
             key=TABLE,
             alt="Alerts of this session, the latest first",
-            on_select=lambda: _show(rows, last),
-            selection_mode="single-row",
-            height="content" if len(rows) <= 10 else 390,
+            on_row=explain,
             column_config={"turn": st.column_config.NumberColumn(width=50)},
         )
     if chosen is not None:
         with right, st.container(border=True):
             firing_section(store, chosen, outcome_of(chosen, row, now))
-
-
-def _show(rows: list[AlertRow], last: int) -> None:
-    selected = st.session_state[TABLE].selection.rows
-    if selected and selected[0] < len(rows):
-        alert = rows[selected[0]]
-        select_turn(alert.fired_turn, last)
-        address.update(PAGE, alert=f"{alert.alert}:{alert.crossing_turn}")

@@ -9,12 +9,23 @@ import streamlit as st
 
 from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
-from windowpane.store.records import SessionRow
+from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
-from windowpane.text.formats import UNKNOWN, ago, count, dollars, percent, ratio, tokens, tokens_short
-from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS
+from windowpane.text.formats import (
+    UNKNOWN,
+    ago,
+    count,
+    dollars,
+    percent,
+    ratio,
+    stated_totals,
+    tokens,
+    tokens_short,
+)
+from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
 from windowpane.text.zones import ZONE_SHAPES, zone_label
 from windowpane_dashboard.page import times
+from windowpane_dashboard.queries.alerts import alert_title
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -58,12 +69,22 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         )
 
 
-def metrics_row(row: SessionRow, timeline: Timeline) -> None:
-    """Draw the four metrics of a session as its next call would find it; the others are one click away."""
+def alert_line(alert: AlertRow) -> None:
+    """Draw what an alert reported, where a link to it opens the page."""
+    name = f"{severity_label(alert.severity)}: {alert_title(alert.alert)} at turn {alert.fired_turn}"
+    with st.container(key="alert_line"):
+        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(alert.summary)}.")
+
+
+def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
+    """Draw the four metrics of a session as its next call would find it; the others are one click away.
+
+    With an *alert*, the window is the fullest of its turn: what was reduced before the call counts too.
+    """
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
     ):
-        for label, value, help_text in _metrics(row, timeline):
+        for label, value, help_text in (_window(row, timeline, alert), *_metrics(row, timeline)):
             st.metric(label, value, help=help_text, width="content")
         with st.popover("More metrics"):
             for label, value, help_text in _more_metrics(row, timeline):
@@ -72,17 +93,23 @@ def metrics_row(row: SessionRow, timeline: Timeline) -> None:
                 st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
 
 
+def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
+    used, share, zone, label, call = row.used_tokens, row.utilization, row.zone, "Window", "of the next call"
+    fullest = None if alert is None else timeline.fullest(alert.fired_turn)
+    if alert is not None and fullest is not None:
+        used, share, zone = round(fullest[0]), fullest[1], fullest[2]
+        label, call = f"Window at turn {alert.fired_turn}", "at its fullest in this turn"
+    size = tokens(used, estimated=row.is_estimated)
+    text = tokens_short(used, estimated=row.is_estimated)
+    if share is not None:
+        text = f"{percent(share, estimated=row.is_estimated)} {ZONE_SHAPES[zone] if zone else ''}".strip()
+    return label, text, f"Used tokens / limit {call}: {size} tokens of {tokens(row.limit_tokens)}."
+
+
 def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
-    used = tokens(row.used_tokens, estimated=row.is_estimated)
-    if row.utilization is None:
-        share = tokens_short(row.used_tokens, estimated=row.is_estimated)
-    else:
-        shape = ZONE_SHAPES[row.zone] if row.zone else ""
-        share = f"{percent(row.utilization, estimated=row.is_estimated)} {shape}".strip()
     return [
-        ("Window", share, f"Used tokens / limit of the next call: {used} tokens of {tokens(row.limit_tokens)}."),
         _forecast(row, timeline),
-        ("Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)),
+        _cost(row),
         _lost(row, timeline),
     ]
 
@@ -111,6 +138,14 @@ def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, s
         ),
         ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
+
+
+def _cost(row: SessionRow) -> tuple[str, str, str]:
+    totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
+    if row.cost_dollars is None and any(totals):
+        text = "The recording has no usage of single calls; "
+        return "Cost", dollars(row.stated_cost_dollars, stated=True), f"{text}{stated_totals(*totals)}."
+    return "Cost", dollars(row.cost_dollars, estimated=row.is_cost_estimated), _cost_help(row)
 
 
 def _cost_help(row: SessionRow) -> str:

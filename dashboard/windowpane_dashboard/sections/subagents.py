@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.store.interface import EventReader, SessionFilter
+from windowpane.store.interface import SessionFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
 from windowpane_dashboard.charts.team import team_chart
@@ -67,7 +68,6 @@ def children_section(store: EventReader, row: SessionRow) -> None:
         frame,
         key="children",
         alt="Sub-agents of this session",
-        height="content" if len(frame) <= 10 else 380,
         numbers={"dollars": DOLLARS},
         column_config={
             "session": st.column_config.LinkColumn(width=260, display_text=TITLE_OF_LINK, alignment="left"),

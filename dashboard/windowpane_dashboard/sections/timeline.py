@@ -16,10 +16,10 @@ from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
-from windowpane_dashboard.charts.window_chart import natural_scale, window_chart
+from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.filters import Scale, SessionAddress
+from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.timeline import TRACK_EVENTS, Timeline
 from windowpane_dashboard.sections.chart_sync import chart_sync
 from windowpane_dashboard.style.theme import Palette
@@ -27,34 +27,27 @@ from windowpane_dashboard.style.theme import Palette
 PAGE = "session"
 CHART = "window_chart"
 TURN = "turn"
+OPENED = "times_opened"
 SLIDER = "turn_slider"
 EXACT = "exact_turn"
 EXACT_PIXELS = 130
-SCALE = "chart_scale"
-SCALES: dict[Scale, str] = {"limit": "up to the limit", "content": "up to the content"}
 
 
 def timeline_section(
-    snapshot: StoreSnapshot,
-    row: SessionRow,
-    timeline: Timeline,
-    position: SessionAddress,
-    *,
-    corner: st.delta_generator.DeltaGenerator,
+    snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, position: SessionAddress
 ) -> None:
-    """Draw the chart, with the choice of its height in *corner*, and determine the selected turn."""
+    """Draw the chart and determine the selected turn."""
     first, last = turns_of(timeline)
     requested = last if position.turn is None else position.turn
     changed = address.changed_elsewhere(PAGE)
+    st.session_state[OPENED] = st.session_state.get(OPENED, 0) + changed
     if position.turn is None or TURN not in st.session_state or changed:
         st.session_state[TURN] = requested
     st.session_state[TURN] = min(max(int(st.session_state[TURN]), first), last)
     if position.turn is None and not changed:  # a new last turn
         widget_state.set_value(EXACT, last)
     address.write(PAGE, replace(position, session=row.session_id, tab=position.open_tab).to_query())
-    with corner:
-        scale = _scale(row, timeline, position)
-    _chart(snapshot, row, timeline, scale)
+    _chart(snapshot, row, timeline)
 
 
 def turns_of(timeline: Timeline) -> tuple[int, int]:
@@ -62,13 +55,13 @@ def turns_of(timeline: Timeline) -> tuple[int, int]:
     return int(timeline.turns["turn"].iloc[0]), int(timeline.turns["turn"].iloc[-1])
 
 
-def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: Scale) -> None:
+def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None:
     palette, live = widgets.current_palette(), is_live(row, time.time())
     figure = store_access.cached_for_session(
         snapshot,
         row,
-        f"window, {palette.name}, {scale}{', live' if live else ''}",
-        lambda: _draw(row, timeline, palette, scale, live=live),
+        f"window, {palette.name}{', live' if live else ''}",
+        lambda: _draw(row, timeline, palette, live=live),
     )
     widgets.main_chart(figure, key=CHART, alt=chart_description(timeline.turns))
     with widgets.part():
@@ -78,29 +71,13 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline, scale: 
             )
 
 
-def _draw(row: SessionRow, timeline: Timeline, palette: Palette, scale: Scale, *, live: bool) -> go.Figure:
+def _draw(row: SessionRow, timeline: Timeline, palette: Palette, *, live: bool) -> go.Figure:
     figure = window_chart(
-        timeline.turns, timeline.spans, timeline.marks, palette, selected=None, scale=scale,
+        timeline.turns, timeline.spans, timeline.marks, palette, selected=None,
         regrets=timeline.regrets, forecast=live,
     )  # fmt: skip
     figure.update_layout(uirevision=plain(row.session_id))  # a zoom survives new turns, not another session
     return figure
-
-
-def _scale(row: SessionRow, timeline: Timeline, position: SessionAddress) -> Scale:
-    if row.limit_tokens is None:
-        return "content"
-    key = widget_state.fresh_key(SCALE, position.scale or natural_scale(timeline.turns))
-    chosen = st.segmented_control(
-        "Height of the chart",
-        list(SCALES),
-        format_func=lambda scale: SCALES[scale],
-        key=key,
-        on_change=lambda: widget_state.apply(SCALE, key, lambda scale: address.update(PAGE, scale=scale)),
-        label_visibility="collapsed",
-        required=True,
-    )
-    return chosen or natural_scale(timeline.turns)
 
 
 def select_turn(turn: int, last: int) -> None:
@@ -112,6 +89,7 @@ def select_turn(turn: int, last: int) -> None:
 def turn_control(timeline: Timeline) -> int:
     """Draw the slider with the buttons next to it; return the selected turn."""
     first, last = turns_of(timeline)
+    position = SessionAddress.from_query(st.query_params.to_dict())
     if first == last:
         return last
     marked = timeline.marks["turn"]
@@ -159,7 +137,10 @@ def turn_control(timeline: Timeline) -> int:
         shortcut="N",
         on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
-    chart_sync(here, (CHART, "cache", "cost", "carried"), (SLIDER, EXACT), clicks=CHART, choose=go)
+    chart_sync(
+        here, (CHART, "cache", "cost"), (SLIDER, EXACT), clicks=CHART, choose=go,
+        evidence=position.evidence, opened=st.session_state.get(OPENED, 0),
+    )  # fmt: skip
     return here
 
 

@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from windowpane.store.records import ToolUse
 from windowpane.text.formats import tokens
-from windowpane_dashboard.charts.fill import area_blocks, fill_treemap
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
+from windowpane_dashboard.page.number_formats import BAR_SHARE, DOLLARS
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
-from windowpane_dashboard.sections.treemap_clicks import treemap_clicks
 from windowpane_dashboard.sections.window import open_block
 
 ROWS = 50
-TREEMAP = "fill_treemap"
 
 
 def tool_use_section(view: SessionView) -> None:
-    """Draw the treemap and the ten largest rows at the turn, and the tools of the whole session."""
+    """Draw the ten largest parts of the window at the turn, and the tools of the whole session."""
     store = view.snapshot.store
     fill = fill_frame(view.window.blocks, store.blocks_at(view.row.session_id, view.turn))
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
-        left, right = widgets.wrapping_columns([1, 1], narrowest="table")
-        with left:
-            st.text(f"The window at turn {view.turn}: {tokens(int(fill['tokens'].sum()))} tokens")
-            widgets.chart(
-                fill_treemap(fill, widgets.current_palette()),
-                key=TREEMAP,
-                alt="Tokens by component, tool, and file or command, as in the table",
-            )
-            treemap_clicks(TREEMAP, partial(_open_area, area_blocks(fill)))
-        with right:
-            st.text("Its ten largest parts; select a row or an area to read its largest block")
-            _top(fill)
+        size = tokens(int(fill["tokens"].sum()))
+        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest block.")
+        _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
         st.text("Over the whole session")
         uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
-
-
-def _open_area(blocks: dict[str, str], area: str) -> None:
-    if blocks.get(area):
-        open_block(blocks[area])
-
-
-def _open_largest(fill: pd.DataFrame) -> None:
-    rows = st.session_state["fill_top"].selection.rows
-    if rows and rows[0] < min(TOP, len(fill)):  # below are the others and their sum
-        open_block(str(fill["block"].iloc[rows[0]]) or None)
 
 
 def _top(fill: pd.DataFrame) -> None:
@@ -63,14 +39,13 @@ def _top(fill: pd.DataFrame) -> None:
     widgets.table(
         top_frame(fill),
         key="fill_top",
-        on_select=lambda: _open_largest(fill),
-        selection_mode="single-row",
+        on_row=lambda row: open_block(fill["block"].iloc[row] or None) if row < min(TOP, len(fill)) else None,
         alt="The ten largest parts of the window, the others, and their sum",
         height="content",
-        numbers={"share": SHARE},
+        numbers={"share": BAR_SHARE},
         column_config={
             "tokens": config.NumberColumn(width=72),
-            "share": config.NumberColumn(width=56),
+            "share": config.ProgressColumn(width=150, min_value=0.0, max_value=1.0),
             "component": config.TextColumn(width=118),
             "tool or content": config.TextColumn(width=110),
             "file or command": config.TextColumn(width=190),
@@ -87,7 +62,6 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         frame if sessions else frame.drop(columns="sessions"),
         key=key,
         alt=alt,
-        height="content" if len(frame) <= 10 else 400,
         numbers={"≈ cost": DOLLARS},
         column_config={
             "tool": config.TextColumn(width=150),

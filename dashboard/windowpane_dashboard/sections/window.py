@@ -15,8 +15,6 @@ from windowpane_dashboard.sections.block_strip import block_strip, window_strip
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
 
-TABLE_PIXELS = 360
-
 
 def turn_heading(window: TurnWindow) -> None:
     """Draw the size of the window."""
@@ -51,12 +49,6 @@ def window_section(window: TurnWindow) -> None:
 def open_block(block_id: str | None) -> None:
     """Read a block next to the tabs; None closes it."""
     address.update(PAGE, block=block_id)
-
-
-def _open_row(frame: pd.DataFrame, table: str) -> None:
-    rows = st.session_state[table].selection.rows
-    if rows and rows[0] < len(frame):
-        open_block(str(frame["block"].iloc[rows[0]]))
 
 
 def blocks_section(view: SessionView) -> None:
@@ -110,18 +102,11 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
         return
     visible = blocks.drop(columns=["component", "count"])
     visible.insert(1, "≈", ["≈" if source == "estimate" else "" for source in blocks["count"]])
-    empty = [name for name in ("replaces", "preview") if not visible[name].any()]
-    if not visible["pinned"].any():
-        empty.append("pinned")
-    if visible["score"].isna().all():
-        empty.append("score")
     widgets.table(
-        visible.drop(columns=empty),
+        widgets.without_empty(visible, "replaces", "preview", "pinned", "score"),
         key="in_window",
         alt="Blocks of the window in order",
-        on_select=lambda: _open_row(visible, "in_window"),
-        selection_mode="single-row",
-        height=TABLE_PIXELS if len(visible) > 9 else "content",
+        on_row=lambda row: open_block(visible["block"].iloc[row]),
         numbers={"score": SCORE},
         column_config={
             "tokens": st.column_config.NumberColumn(width=64),
@@ -149,16 +134,11 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
 
 
 def _removed(removed: pd.DataFrame, regrets: int) -> None:
-    empty = [name for name in ("needed again", "preview") if not removed[name].any()]
-    if removed["score"].isna().all():
-        empty.append("score")
     widgets.table(
-        removed.drop(columns=empty),
+        widgets.without_empty(removed, "needed again", "preview", "score"),
         key="removed",
         alt="Blocks removed from the window, latest first",
-        on_select=lambda: _open_row(removed, "removed"),
-        selection_mode="single-row",
-        height=TABLE_PIXELS if len(removed) > 9 else "content",
+        on_row=lambda row: open_block(removed["block"].iloc[row]),
         numbers={"score": SCORE},
         column_config={
             "what": st.column_config.TextColumn(width=130),

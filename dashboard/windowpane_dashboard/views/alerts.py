@@ -111,17 +111,6 @@ def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilt
         firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
 
 
-def _select_row(listed: Firings) -> None:
-    rows = st.session_state[TABLE].selection.rows
-    if rows:
-        _pick(listed, rows[0])
-
-
-def _pick(listed: Firings, index: int) -> None:
-    if index < len(listed.rows):
-        address.update(PAGE, pick=firing_key(listed.rows[index]))
-
-
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
     """Return the table with severities in their colors, next to their labels and shapes."""
     colors = {
@@ -134,17 +123,14 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
 def table_section(listed: Firings, now: float) -> None:
     """Draw the table of firings; selecting a row explains it."""
     frame = alert_frame(listed, now)
-    if frame["fired"].isna().all():
-        frame = frame.drop(columns="fired")
-    else:
-        frame["fired"] = times.in_reader_zone(frame["fired"])
+    frame["fired"] = times.in_reader_zone(frame["fired"])
+    frame = widgets.without_empty(frame, "fired", "delivery")
     config = st.column_config
     widgets.table(
         colored(frame, widgets.current_palette()),
         key=TABLE,
         alt="Alerts, the latest first",
-        on_select=lambda: _select_row(listed),
-        selection_mode="single-row",
+        on_row=lambda row: address.update(PAGE, pick=firing_key(listed.rows[row])),
         height="content" if len(frame) <= 12 else 470,
         column_config={
             "severity": config.TextColumn(width=76),

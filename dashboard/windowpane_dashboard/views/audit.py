@@ -33,7 +33,7 @@ from windowpane_dashboard.page.session_picker import OFFERED, session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
-from windowpane_dashboard.queries.filters import AuditFilters
+from windowpane_dashboard.queries.filters import AuditFilters, SessionAddress
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, sessions_by_id
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
@@ -247,17 +247,14 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
     recent = store_access.recent_sessions(snapshot, OFFERED)
     rows = sessions_by_id(snapshot.store, frame["session"], recent=recent)
     frame["session"] = [
-        link_url(session_id, rows, turn=turn)
+        link_url(SessionAddress(session_id, turn), rows)
         for session_id, turn in zip(frame["session"], frame["turn"], strict=True)
     ]
     frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
-    if frame["at"].isna().all():
-        frame = frame.drop(columns=["at", "utc"])
-    else:
-        frame["at"] = times.in_reader_zone(frame["at"])
+    frame["at"] = times.in_reader_zone(frame["at"])
     config = st.column_config
     widgets.table(
-        frame,
+        widgets.without_empty(frame, "at", "utc"),
         key="audit_rows",
         alt="Events in order",
         height="content" if len(frame) <= 14 else 480,

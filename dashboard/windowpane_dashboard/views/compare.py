@@ -58,7 +58,6 @@ def main() -> None:
                 "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=220),
                 "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=220),
                 "B against A": st.column_config.TextColumn(width=200),
-                "better": st.column_config.TextColumn(width=70, help="A or B; empty where neither is better"),
             },
         )
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -157,7 +156,7 @@ def charts(sides: list[ComparedSession]) -> None:
             axes=axes,
             forecast=live,
         )
-        widgets.chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
+        widgets.main_chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
         widgets.folded_table(
             f"{letter} as a table",
             partial(chart_table, turns),

@@ -9,10 +9,13 @@ import streamlit as st
 
 from windowpane.config.paths import default_store
 from windowpane.core.store_names import StoreUrl
+from windowpane.core.times import midnight
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import Phrase, Subject, fleet_phrases
+from windowpane.report.spending import budget_text
 from windowpane.store.interface import SessionFilter
 from windowpane.text.formats import count, dollars, percent
+from windowpane.text.quota import quota_text
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -22,6 +25,7 @@ from windowpane_dashboard.queries.fleet import (
     STYLING,
     Fleet,
     bytes_on_disk,
+    configured_budgets,
     configured_retention,
     fleet_frame,
     retention_text,
@@ -33,6 +37,8 @@ from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.style.sanitize import escape_markdown
 
+QUOTAS: Final = 2
+"""Windows of plans that are shown, those that run out first."""
 PAGE, TABLE = "fleet", "fleet_table"
 ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
 HIDDEN: Final = ("agent", "model", "turns", "compactions", *STYLING)  # until a user adds them by the table's menu
@@ -58,14 +64,28 @@ def main() -> None:
         now = time.time()
         since = store_access.live_since_now()
         query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
-        listed = store_access.fleet(snapshot, query, since)
+        today = midnight(now, times.reader_zone())
+        listed = store_access.fleet(snapshot, query, since, today)
     with head:
         linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed))
         live_cards(listed.live, now)
+        spending_line(snapshot, now)
     session_table(listed, now)
     with messages.report_read_errors("The size of the store cannot be read"):
         store_line(snapshot, now)
     store_access.rerun_on_change(snapshot, page=PAGE)
+
+
+def spending_line(snapshot: StoreSnapshot, now: float) -> None:
+    """Draw the quotas of plans, and the cost budgets of the day."""
+    store = snapshot.store
+    with messages.report_read_errors("Quotas and budgets cannot be read"):
+        texts = [quota_text(quota, now) for quota in store.quotas(now=now)[:QUOTAS]]
+        budgets = configured_budgets(snapshot.projects)
+        costs = store.spending(since=midnight(now)) if budgets else ()
+        texts += [budget_text(budget, costs) for budget in budgets]
+    if texts:
+        st.caption(escape_markdown(" · ".join(texts)))
 
 
 def store_line(snapshot: StoreSnapshot, now: float) -> None:
@@ -135,7 +155,7 @@ def session_table(listed: Fleet, now: float) -> None:
             "next": config.TextColumn(
                 width=130, help="turns until the agent's own compaction, or until red; only live sessions"
             ),
-            "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated"),
+            "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated, * stated as a total"),
             "alerts": config.TextColumn(width=90, help="firing now: the worst, + how many others"),
             "last": config.TextColumn(width=100, help="last event"),
             "compactions": config.TextColumn(help="◆ where the agent was in the middle of a task"),

@@ -34,6 +34,7 @@ from windowpane_dashboard.queries.replays import (
 )
 from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.simulate import simulate_section
+from windowpane_dashboard.sections.threshold_advice import threshold_section
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 from windowpane_dashboard.style.theme import Palette
 
@@ -74,6 +75,7 @@ def main() -> None:
             timelines_section(results, position, {row.session_id: picker_label(row) for row in recorded})
             configuration_section(results, position)
             notes_section(stored)
+        threshold_section(snapshot)
 
 
 def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredReplay | None:
@@ -146,7 +148,6 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         colored(frame, widgets.current_palette()),
         key="replay_results",
         alt="Values of each setup over all its sessions",
-        height="content" if len(frame) <= 14 else 520,
         numbers={
             "tokens sent": TOKENS_SHORT,
             "cost tokens": TOKENS_SHORT,
@@ -178,7 +179,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         "Best of each column in bold green. Messages, tool results and answers are recorded; the window's "
         "management is simulated. "
         "The sessions as recorded include tokens that the recording does not show. "
-        "Best overall: fewest overflows, then least cost, then fidelity."
+        "Best overall: fewest overflows, then fidelity, then least cost."
     )
 
 

@@ -1,4 +1,4 @@
-"""Search: a word in any captured text, the block that held it, and the block's life."""
+"""Search: a phrase or words in any captured text, with links to the turns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.block_text import HitRow
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
-from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
+from windowpane_dashboard.sections.block_panel import how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
-from windowpane_dashboard.sections.reading import hits_table
+from windowpane_dashboard.sections.reading import hits_list
 
-PAGE, TABLE = "search", "search_hits"
+PAGE = "search"
 HITS: Final = 50
 
 
@@ -29,7 +28,7 @@ def main() -> None:
     with messages.report_read_errors("Captured content cannot be searched"):
         head = st.container()
         position = SearchAddress.from_query(project_choice.query_of(PAGE))
-        snapshot = project_choice.of_project(snapshot, PAGE, position.project, clears=("pick",))
+        snapshot = project_choice.of_project(snapshot, PAGE, position.project)
         size = snapshot.store.size()
         if not size.events:
             messages.show_empty("The store is there, but it holds no events yet.")
@@ -56,34 +55,20 @@ def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
         "Search captured content",
         placeholder='words or parts of words; "in quotation marks" they stand together',
         max_chars=MAXIMUM_TEXT,
-        **address.bound_widget(PAGE, "text", position.text or "", clears=("pick",)),
+        **address.bound_widget(PAGE, "text", position.text or ""),
     )
-    session_filter(right, snapshot, PAGE, position.session, clears=("pick",))
+    session_filter(right, snapshot, PAGE, position.session)
     address.write(PAGE, position.to_query())
 
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
-    """Draw the matches, next to the block that is read; return a sentence about their number."""
+    """Draw the matches; return a sentence about their number."""
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
     titles = session_titles(snapshot, result, notes)
     with widgets.part():
         found_notes(notes, titles)
-    block_id, _, session_id = (position.pick or "").partition(":")
-    if not session_id:
-        hits_table(result, titles, key=TABLE, choose=_read)
-        return matches_text(result, notes)
-    left, right = st.columns([1.1, 1], gap="medium")
-    with left:
-        hits_table(result, titles, key=TABLE, choose=_read, without=("what", "tokens", "time"))
-    with right:
-        block_panel(
-            snapshot,
-            session_id,
-            block_id,
-            close=lambda: address.update(PAGE, pick=None),
-            query=position.text or "",
-        )
+    hits_list(result, titles, query=position.text or "")
     return matches_text(result, notes)
 
 
@@ -106,10 +91,6 @@ def session_titles(snapshot: StoreSnapshot, result: ContentHits, notes: Sequence
     names |= {note.session_id for note in notes}
     rows = (snapshot.store.session(name) for name in names)
     return {row.session_id: row.title for row in rows if row is not None}
-
-
-def _read(row: HitRow) -> None:
-    address.update(PAGE, pick=f"{row.occurrence.block_id}:{row.occurrence.session_id}")
 
 
 main()

@@ -20,7 +20,7 @@ from windowpane_dashboard.page.own_links import follow_own_links
 from windowpane_dashboard.page.session_import import import_session
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.alerts import at_named_turn
+from windowpane_dashboard.queries.alerts import at_named_turn, requested_firing
 from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.titles import picker_label
@@ -38,21 +38,18 @@ from windowpane_dashboard.sections.reading import beside_block, find_section
 from windowpane_dashboard.sections.regrets import regrets_section
 from windowpane_dashboard.sections.same_session import record_links
 from windowpane_dashboard.sections.session_alerts import session_alerts_section
-from windowpane_dashboard.sections.session_header import identity_line, metrics_row
+from windowpane_dashboard.sections.session_header import alert_line, identity_line, metrics_row
 from windowpane_dashboard.sections.session_tabs import SessionSection, SessionTab, SessionView, session_tabs
 from windowpane_dashboard.sections.subagents import children_section, has_children, parent_link
-from windowpane_dashboard.sections.time_control import TIME, time_control
 from windowpane_dashboard.sections.timeline import (
     CHART,
     EXACT,
     PAGE,
-    SCALE,
     SLIDER,
     timeline_section,
     turn_control,
 )
 from windowpane_dashboard.sections.tool_use import tool_use_section
-from windowpane_dashboard.sections.turn_flow import turn_flow_section
 from windowpane_dashboard.sections.turn_table import turn_table_section
 from windowpane_dashboard.sections.window import blocks_section, turn_heading, window_section
 from windowpane_dashboard.style.sanitize import escape_markdown
@@ -72,20 +69,23 @@ def main() -> None:
         ),
         st.container(gap="xsmall"),
     ):
-        selection, handing, corner = st.columns([2.6, 1.5, 1.9], vertical_alignment="center", gap="small")
+        selection, handing = st.columns([4, 1.5], vertical_alignment="center", gap="small")
         with selection:
             row = chosen_session(snapshot, position)
             position = at_named_turn(snapshot.store, row.session_id, position)
+            alert = requested_firing(snapshot.store, row.session_id, position)
         with handing, st.container(horizontal=True, gap="xsmall"):
             hand_over_buttons(snapshot.store, row)
         if st.session_state.get(DRAWN) != row.session_id:
-            widget_state.discard_late_values(SLIDER, EXACT, TIME, SCALE, COMPRESSION, SCOPE)
+            widget_state.discard_late_values(SLIDER, EXACT, COMPRESSION, SCOPE)
             st.session_state[DRAWN] = row.session_id
         timeline = store_access.timeline(snapshot, row)
         with widgets.part():
             identity_line(row, timeline)
             parent_link(snapshot.store, row)
             record_links(snapshot.store, row)
+            if alert is not None:
+                alert_line(alert)
         phrases = session_phrases(
             row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
             again=timeline.largest_again, live=is_live(row, time.time()),
@@ -93,12 +93,12 @@ def main() -> None:
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
         with widgets.part():
             cost_sentence(snapshot, row)
-        metrics_row(row, timeline)
+        metrics_row(row, timeline, alert=alert)
         if timeline.turns.empty:
             address.write(PAGE, replace(position, session=row.session_id).to_query())
             st.text("No model call has been measured yet, so its window cannot be drawn.")
         else:
-            timeline_section(snapshot, row, timeline, position, corner=corner)
+            timeline_section(snapshot, row, timeline, position)
             draw_after_paint(lambda: below(snapshot, row, timeline), key=BELOW, pixels=PIXELS, first=PAINTED)
     follow_own_links()
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -110,7 +110,7 @@ def targets(position: SessionAddress, timeline: Timeline) -> dict[Subject, Targe
     def tab(name: str, events: Events | None = None) -> Target:
         return Target(PAGE, replace(position, tab=name, events=events))
 
-    latest = SessionAddress(position.session, scale=position.scale, tab="blocks")
+    latest = SessionAddress(position.session, tab="blocks")
     return {
         "worst turn": Target(PAGE, replace(position, turn=timeline.worst_turn, compression=None, alert=None)),
         "overflows": tab("events", "noteworthy"),
@@ -145,7 +145,6 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
         )
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             turn_heading(window)
-            time_control(snapshot, row, timeline, turn)
             turn_report_button(snapshot.store, row, turn)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)
@@ -159,12 +158,6 @@ TABS: Final = (
         (
             SessionSection("blocks", "In order", blocks_section),
             SessionSection("fill", "By size", tool_use_section),
-            SessionSection(
-                "compare",
-                "Compared",
-                turn_flow_section,
-                lambda view: len(view.timeline.turns) > 1,
-            ),
             SessionSection("find", "Find text", find_section),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Trends: cost, fill, losses and cache by day or week, and the tools that cost most."""
+"""Trends: cost, fill, losses and cache by day or week, and the tools, servers and files that cost most."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.interface import SessionFilter
-from windowpane.store.reads.tool_use import COMPARED_SESSIONS
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
@@ -27,12 +25,14 @@ from windowpane_dashboard.queries.trends import (
     trends_table,
     verdict,
 )
-from windowpane_dashboard.sections.tool_use import uses_table
+from windowpane_dashboard.sections.context_health import context_health_section
+from windowpane_dashboard.sections.costs_by_name import costs_by_name_section
 from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
 COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "regrets"}
+DAY_SECONDS = 86_400
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
@@ -60,6 +60,8 @@ def main() -> None:
         else:
             comparison(compared_lines(rows, position, repeated), position)
             charts(ranged)
+        costs_by_name_section(reads, position, page=PAGE, days=days)
+        if not ranged.frame.empty:
             releases(ranged)
             widgets.folded_table(
                 "Trends as a table",
@@ -74,7 +76,10 @@ def main() -> None:
                     "fidelity": SCORE,
                 },
             )
-        leaderboard(reads, position, days=days)
+            since = store_access.live_since_now() // DAY_SECONDS * DAY_SECONDS - days * DAY_SECONDS
+            context_health_section(
+                snapshot, SessionFilter(agent=position.agent, model=position.model, at_from=since)
+            )
         long_ranges.show_note(reads)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
@@ -199,29 +204,6 @@ def releases(ranged: Trends) -> None:
         before, after = value_text(mark.before, measure.unit), value_text(mark.after, measure.unit)
         lines.append(f"{mark.agent} {mark.release} ({mark.period:%Y-%m-%d}): {title} from {before} to {after}")
     st.text("\n".join(sanitized(line) for line in lines))
-
-
-def leaderboard(reads: ReadsWithFallback, position: TrendAddress, *, days: int) -> None:
-    """Draw the tools, or their files and commands, that cost most: in the range, or in the latest sessions."""
-    st.subheader("What costs most", anchor=False, divider="grey")
-    by_target = position.top != "tools"
-    options = ("files", "tools")
-    st.selectbox(
-        "Sum by",
-        options,
-        format_func=lambda name: "tool, file or command" if name == "files" else "tool",
-        width=SUM_PIXELS,
-        **address.bound_widget(PAGE, "top", position.top or "files"),
-    )
-    uses = reads.tool_leaderboard(by_target=by_target, days=days)
-    sessions = "sessions of this range"
-    if not reads.uses_copy:
-        sessions = f"latest {COMPARED_SESSIONS} {sessions}"
-    if not uses:
-        st.text(f"No tool was called in the {sessions}.")
-        return
-    st.caption(f"Over the {sessions}; the cost is the share, by tokens, of the calls that carried them.")
-    uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)
 
 
 main()

@@ -141,6 +141,28 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "If a single block is larger than the window, split it before it is added.",
         ),
     ),
+    **{
+        f"cost_{zone}": Guidance(
+            f"{spent} of a budget of `cost_budgets` is spent today.",
+            "Windowpane stops nothing: calls go on and cost as before.",
+            "The alert names agent, project and amounts; Trends has the tools that cost most.",
+            (
+                "Open the Fleet page ordered by cost, and the dearest session's **Cost** tab.",
+                "Stop or compact sessions that carry much and get little done.",
+                "If the budget is too small for the work, change `cost_budgets`.",
+            ),
+        )
+        for zone, spent in (("yellow", "Half"), ("orange", "Four fifths"), ("red", "All"))
+    },
+    "quota_nearly_used": Guidance(
+        "A window of the plan's quota, of hours or days, is nearly used up.",
+        "When it is used up, the provider refuses calls, or bills them, until the window ends.",
+        "The Fleet page and `windowpane top` show each window with its end, and when it runs out at this pace.",
+        (
+            "Finish or note what must not be interrupted.",
+            "Give long jobs to a smaller model, or start them after the reset.",
+        ),
+    ),
     "audit_chain_broken": Guidance(
         "The hash chain over a session's events does not verify: an event was altered, removed, inserted or "
         "recorded without the key. Or the rows that pages read are not what the events give.",

@@ -55,6 +55,12 @@ LOOP_REPEATS: Final = 3
 """Times that the same call with the same result has to occur within `LOOP_TURNS` turns, without anything new."""
 
 
+GRADES: Final[tuple[tuple[Zone, Severity, float], ...]] = (
+    ("yellow", "info", 0.5), ("orange", "warning", 0.8), ("red", "critical", 1.0),
+)  # fmt: skip
+"""Grades of a cost budget, with the spent part at which each starts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One alert: its signal, threshold and duration, and its messages."""
@@ -175,6 +181,21 @@ RULES: Final[tuple[Rule, ...]] = (
         "the audit chain does not verify",
         "Run the audit verification, keep a copy of the store and find out who wrote to it.",
         nature="anomaly",
+    ),
+    *(
+        Rule(
+            f"cost_{zone}", f"Cost budget in {zone}", severity, "outside", "cost_budget", "at_least", "ratio",
+            "{value} of the budget is spent today, at or above {threshold}",
+            "Open the dearest session of today, and see what its calls carry.",
+            threshold=share, nature="anomaly", metric="context_window_cost_dollars_total",
+        )
+        for zone, severity, share in GRADES
+    ),
+    Rule(
+        "quota_nearly_used", "Quota nearly used", "warning", "outside", "plan_quota", "at_least", "ratio",
+        "{value} of the plan's quota is used, at or above {threshold}",
+        "Finish what must be finished in this window, or change to another model or plan.",
+        threshold=0.90, nature="anomaly",
     ),
     Rule(
         "output_reserve", "No room for an answer", "critical", "level", "room_tokens", "below", "tokens",

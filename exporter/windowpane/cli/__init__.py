@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS: Final[dict[str, str]] = {
+    "advise": "Show where a full window makes agents worse, and when to compact.",
     "alerts": "List the alerts, and test that their messages arrive.",
     "audit": "Prove that the stored events are complete and unaltered.",
     "check": "Exit with 4 when an alert fired in a session.",

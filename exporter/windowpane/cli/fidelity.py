@@ -101,7 +101,7 @@ def command(  # noqa: PLR0917  # click passes by name
     with "User:" and "Assistant:" before the messages of a text; or a suite of documents (.yaml), which are
     compressed and about which a judge answers questions. Recordings and summaries are measured without a model:
     faults that the probe does not find are possible. With --judge a model writes questions about what was removed
-    (facts, files, work to continue, decisions), and answers each several times from what was left.
+    (facts, files, work to continue, decisions), and answers each several times from the rest.
 
     Without --judge, answers about a suite are found by matching strings: that shows that the suite works, not
     what a model would recall. A function may also be given as file.py:function.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -36,19 +35,29 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from windowpane.alerts.rules import Rule
+    from windowpane.config.schema import Config
     from windowpane.core.store_names import StoreName
     from windowpane.sources.imports.file_report import FileReport
+    from windowpane.sources.imports.importer import Progress
     from windowpane.sources.imports.workers import ReadingWorkers
     from windowpane.sources.transcripts.playback_settings import AgentSettings, PlaybackSettings
     from windowpane.store.store import Store
 
 MAXIMUM_PROBLEMS = 20
-IMPORT_OPTIONS = {
-    "limit_tokens": None, "agent": None, "model": "", "project": None, "capture": False, "live": False,
-}  # fmt: skip
-"""The options on which stored events depend, by default."""
 COMPARED_SESSIONS = 200
 """New sessions that are compared with sessions of other sources."""
+
+
+class ImportOptions(NamedTuple):
+    """The options on which stored events depend."""
+
+    limit_tokens: int | None = None
+    agent: str | None = None
+    model: str = ""
+    project: str | None = None
+    capture: bool = False
+    live: bool = False
+    """The settings of the agent count for a live session only, which its hook imports."""
 
 
 @click.command("import")
@@ -90,21 +99,15 @@ def command(
     Example:
       windowpane import ~/.claude/projects --capture
     """
-    options = {
-        "limit_tokens": limit_tokens, "agent": agent, "model": model, "project": project, "capture": capture,
-        "live": live,
-    }  # fmt: skip
+    options = ImportOptions(limit_tokens, agent, model, project, capture, live)
     chosen = paths or recording_folders()
     if session is not None:
         chosen = [_recording_of(session, chosen)]
-    key = import_key(chosen, options)
+    key = import_key(chosen, options._asdict())
     store_file = configured_store(None if store_path is None else str(store_path))
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        reports = import_recordings(
-            chosen, key, store_path, limit_tokens=limit_tokens, agent=agent, model=model, project=project,
-            capture=capture, newest_first=newest_first, live=live, quiet=as_json,
-        )  # fmt: skip
+        reports = import_recordings(chosen, key, store_path, options, newest_first=newest_first, quiet=as_json)
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
 
@@ -139,67 +142,32 @@ def import_recordings(
     paths: Sequence[Path],
     key: str,
     store_path: StoreName | None,
+    options: ImportOptions,
     *,
-    limit_tokens: int | None = None,
-    agent: str | None = None,
-    model: str = "",
-    project: str | None = None,
-    capture: bool = False,
     newest_first: bool = False,
-    live: bool = False,
     quiet: bool = False,
 ) -> list[FileReport]:
-    """Import what has changed, and remember the import under *key*.
-
-    The settings of the agent count for a *live* session only, which its hook imports.
-    """
-    from windowpane.alerts.rules import configured
+    """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.garbage_collection import rare_collection
-    from windowpane.sources.imports.importer import import_paths
-    from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
     from windowpane.sources.imports.progress import noted_progress
-    from windowpane.sources.imports.remembered_files import RememberedFiles
-    from windowpane.sources.transcripts.discovery import all_readers
 
-    config = project_config(project)
+    config = project_config(options.project)
     last_import = LastImport(key, paths)
     with (
         rare_collection(),
-        open_to_write(store_path, capture=capture) as store,
+        open_to_write(store_path, capture=options.capture) as store,
         progress_bar(quiet=quiet) as progress,
         noted_progress(local_base(store.address)) as note,
     ):
-        playback = playback_settings(
-            store.digester(),
-            limit_tokens=limit_tokens,
-            agent=agent,
-            model=model,
-            config=config,
-            history=store.earlier_sessions,
-            stored_projects=store.stored_project,
-            agent_settings=_agent_settings() if live else None,
-        )
         task = progress.add_task("reading", total=None)
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
             note.write(number - 1, total)
 
-        rules = configured(**config.alert_settings())
-        with nullcontext() if live else _workers(store, playback, rules) as workers:
-            reports = import_paths(
-                paths,
-                AlertingStore(store, rules=rules),
-                playback=playback,
-                readers=all_readers(),
-                progress=show,
-                memory=RememberedFiles(store, playback, rules=rules),
-                workers=workers,
-                newest_first=newest_first,
-            )
-        progress.update(task, completed=len(reports))
-        progress.update(task, description="indexing for search")
+        reports = _read(paths, store, config, options, newest_first=newest_first, progress=show)
+        progress.update(task, completed=len(reports), description="indexing for search")
         while store.index_text():
             progress.refresh()
         last_import.remember(store, reports)
@@ -210,10 +178,49 @@ def import_recordings(
     return reports
 
 
-def _agent_settings() -> AgentSettings:
-    from windowpane.sources.transcripts.agent_settings import stated_level
+def _read(
+    paths: Sequence[Path],
+    store: Store,
+    config: Config,
+    options: ImportOptions,
+    *,
+    newest_first: bool,
+    progress: Progress,
+) -> list[FileReport]:
+    from windowpane.alerts.rules import configured
+    from windowpane.sources.imports.importer import import_paths
+    from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
+    from windowpane.sources.imports.remembered_files import RememberedFiles
+    from windowpane.sources.transcripts.discovery import all_readers
 
-    return partial(stated_level, environment=os.environ)
+    rules = configured(**config.alert_settings())
+    playback = playback_settings(
+        store.digester(),
+        limit_tokens=options.limit_tokens,
+        agent=options.agent,
+        model=options.model,
+        config=config,
+        history=store.earlier_sessions,
+        stored_projects=store.stored_project,
+        agent_settings=_agent_settings() if options.live else None,
+    )
+    with nullcontext() if options.live else _workers(store, playback, rules) as workers:
+        return import_paths(
+            paths,
+            AlertingStore(store, rules=rules),
+            playback=playback,
+            readers=all_readers(),
+            progress=progress,
+            memory=RememberedFiles(store, playback, rules=rules),
+            workers=workers,
+            newest_first=newest_first,
+        )
+
+
+def _agent_settings() -> AgentSettings:
+    from windowpane.sources.transcripts.agent_settings import LocalSettings
+
+    return LocalSettings(os.environ)
 
 
 def report_document(report: FileReport) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import threading
 import click
 
 from windowpane.cli.dashboard_process import DashboardProcess, dashboard_process
-from windowpane.cli.import_ import IMPORT_OPTIONS, import_recordings
+from windowpane.cli.import_ import ImportOptions, import_recordings
 from windowpane.cli.options import open_to_write, recording_folders, report_errors
 from windowpane.cli.output import print_table
 from windowpane.cli.serve import wait_for_stop
@@ -32,9 +32,10 @@ def show_sessions() -> None:
     ):
         note.write(0, 0)  # before the dashboard looks for an import
         threading.Thread(target=_announce, args=(dashboard,), daemon=True).start()
-        key = import_key(folders, IMPORT_OPTIONS)
+        options = ImportOptions()
+        key = import_key(folders, options._asdict())
         if unchanged_reports(str(store.address), key) is None:
-            import_recordings(folders, key, None, newest_first=True)
+            import_recordings(folders, key, None, options, newest_first=True)
         print_table(session_table(store.sessions(SessionFilter(order="recent", limit=LISTED))))
         click.echo("Every session of this machine is stored. Ctrl-C stops the dashboard.")
         wait_for_stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from windowpane.config.schema import Config
     from windowpane.outputs.mcp.agent_tools import AgentTools, Caller, OwnSession
-    from windowpane.sources.imports.watch import Watcher
     from windowpane.store.store import Store
 
 
@@ -115,11 +113,15 @@ def _stored(store: Store, session: str) -> Callable[[Caller], OwnSession]:
 def _own(store: Store, config: Config, folder: Path | None, *, over_http: bool) -> Callable[[Caller], OwnSession]:
     """Return what finds the session of a caller. Over HTTP this process' environment is not the caller's."""
     from windowpane.outputs.mcp.agent_tools import OwnSession
-    from windowpane.sources.imports.own_session import OwnSessions
+    from windowpane.sources.imports.own_session import SINCE_SECONDS, OwnSessions
+    from windowpane.sources.imports.watch import Watcher
+
+    def follow(paths: Sequence[Path]) -> Watcher:
+        return Watcher.configured(paths, store, config, since_seconds=SINCE_SECONDS, environment=os.environ)
 
     environment = {} if over_http else os.environ
     chosen = folder or Path(environment.get("CLAUDE_PROJECT_DIR") or Path.cwd())
-    sessions = OwnSessions(store, folder=chosen, environment=environment, follow=partial(_watcher, store, config))
+    sessions = OwnSessions(store, folder=chosen, environment=environment, follow=follow)
 
     def find(caller: Caller) -> OwnSession:
         row, live = sessions.find(caller.client, caller.metadata, now=time.time())
@@ -127,31 +129,6 @@ def _own(store: Store, config: Config, folder: Path | None, *, over_http: bool) 
         return OwnSession(row, doubt if live > 1 else "")
 
     return find
-
-
-def _watcher(store: Store, config: Config, paths: Sequence[Path]) -> Watcher:
-    from windowpane.alerts.rules import configured
-    from windowpane.sources.imports.own_session import SINCE_SECONDS
-    from windowpane.sources.imports.pipeline import playback_settings
-    from windowpane.sources.imports.watch import Watcher
-    from windowpane.sources.transcripts.agent_settings import stated_level
-    from windowpane.sources.transcripts.discovery import all_readers
-
-    return Watcher(
-        paths,
-        store,
-        playback=playback_settings(
-            store.digester(),
-            config=config,
-            history=store.earlier_sessions,
-            stored_projects=store.stored_project,
-            agent_settings=partial(stated_level, environment=os.environ),
-        ),
-        readers=all_readers(complete=False),
-        final_readers=all_readers(),
-        since_seconds=SINCE_SECONDS,
-        rules=configured(**config.alert_settings()),
-    )
 
 
 def _server(tools: AgentTools) -> Server[Any]:

@@ -19,8 +19,7 @@ from windowpane.sources.transcripts.locations import default_folders, locations
 if TYPE_CHECKING:  # the store is loaded by the commands that open it, not by their options
     from windowpane.config.outputs import StoreConfig
     from windowpane.config.schema import Config
-    from windowpane.store.interface import EventReader
-    from windowpane.store.reads.project_reader import ProjectReader
+    from windowpane.store.reads.project_reader import EventReader, ProjectReader
     from windowpane.store.reads.reader import Reader as StoreReader
     from windowpane.store.records import SessionRow
     from windowpane.store.store import Store

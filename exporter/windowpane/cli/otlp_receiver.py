@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from windowpane.metrics.internal import InternalMetrics
     from windowpane.outputs.http.asgi_server import AsgiServer
     from windowpane.outputs.http.store_exporter import StoreExporter
-    from windowpane.store.interface import EventReader
+    from windowpane.store.reads.project_reader import EventReader
 
 FULL_SHARE: Final = 0.5
 """Part of the pipeline's capacity that the calls of requests may fill."""

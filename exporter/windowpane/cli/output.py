@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:  # slow to load, and few commands draw a table
     from rich.console import RenderableType
     from rich.progress import Progress
@@ -18,8 +20,8 @@ MAXIMUM_COLUMNS = 1_000
 
 def print_json(value: Any) -> None:
     """Write one JSON document to standard output."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=not supports_unicode(), default=str)
-    sys.stdout.write("\n")
+    text = json.dumps(value, ensure_ascii=not supports_unicode(), default=str)
+    sys.stdout.write(f"{msgspec.json.format(text, indent=2)}\n")  # json indents slowly
 
 
 def frameless_table(texts: Mapping[str, tuple[int | None, int | None]], numbers: Mapping[str, int]) -> Table:

@@ -23,7 +23,7 @@ from windowpane.outputs.http.http_server import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from windowpane.sources.conversations.conversations import LevelBySettings
+    from windowpane.sources.conversations.conversations import LevelBySettings, WindowBySettings
     from windowpane.sources.proxy.server import ProxyServer
     from windowpane.sources.proxy.upstreams import Upstream
 
@@ -97,8 +97,9 @@ def running_proxy(
         logging.ERROR
     )  # it warns of each write to a client that has disconnected
     chosen = upstreams_of(upstreams, os.environ)
+    level, window = _by_settings(options)
     scope = Scope(
-        options["agent"], limit_tokens=options["limit_tokens"], level_by_settings=_level_by_settings(options)
+        options["agent"], limit_tokens=options["limit_tokens"], level_by_settings=level, window_by_settings=window
     )
     store: StoreName | None = options["store_path"]
     load_for_bulk()
@@ -112,17 +113,19 @@ def running_proxy(
         yield server, chosen, outputs.url
 
 
-def _level_by_settings(options: Mapping[str, Any]) -> LevelBySettings | None:
-    """Return how to find the level at which the program that runs in the *folder* compacts a session."""
+def _by_settings(options: Mapping[str, Any]) -> tuple[LevelBySettings | None, WindowBySettings | None]:
+    """Return how to find the level and the window of the program that runs in the *folder*, by its settings."""
     if not options.get("folder"):
-        return None
-    from windowpane.sources.transcripts.agent_settings import stated_level
+        return None, None
+    from windowpane.sources.transcripts.agent_settings import stated_level, stated_window
 
-    return lambda agent, limit_tokens: stated_level(
-        agent,
-        limit_tokens=limit_tokens,
-        started_at=time.time(),
-        folder=options["folder"],
-        environment=os.environ,
-        overrides=options["overrides"],
+    def common() -> dict[str, Any]:
+        return {
+            "started_at": time.time(), "folder": options["folder"], "environment": os.environ,
+            "overrides": options["overrides"],
+        }  # fmt: skip
+
+    return (
+        lambda agent, limit_tokens: stated_level(agent, limit_tokens=limit_tokens, **common()),
+        lambda agent, model: stated_window(agent, model, **common()),
     )

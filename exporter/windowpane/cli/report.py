@@ -24,7 +24,7 @@ from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 
 if TYPE_CHECKING:
-    from windowpane.store.interface import EventReader
+    from windowpane.store.reads.project_reader import EventReader
     from windowpane.store.records import SessionRow
 
 

@@ -80,6 +80,8 @@ def command(
         click.echo("No session matches; `windowpane sessions` lists all." if selected else empty)
         return
     print_table(session_table(rows))
+    if any(row.is_cost_stated for row in rows):
+        click.echo(f"{formats.STATED} stated by the recording for the whole session, not for its calls", err=True)
 
 
 def _show_survival(curve: Sequence[Survival], *, as_json: bool) -> None:
@@ -104,7 +106,9 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
             zone_label(row.zone), short_id(row), Text(plain(row.name)), f"{row.turns:,}",
             share, formats.percent(row.peak_utilization), f"{row.evicted_blocks:,}",
             f"{row.compressions:,}", f"{row.regrets:,}",
-            formats.dollars(row.total_cost_dollars, estimated=row.is_cost_estimated),
+            formats.dollars(
+                row.shown_cost_dollars, estimated=row.is_cost_estimated, stated=row.is_cost_stated
+            ),
         )  # fmt: skip
     return table
 

@@ -25,13 +25,17 @@ from windowpane.core.times import is_live, live_since
 from windowpane.store.interface import SessionFilter
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event
+from windowpane.text.quota import quota_text
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
+    from windowpane.core.quota import QuotaForecast
     from windowpane.store.records import SessionRow
 
 NAME_CHARACTERS: Final = 11
 REFRESH_SECONDS: Final = 1.0
+MAXIMUM_QUOTAS: Final = 4
+"""Windows of plans that are listed."""
 MAXIMUM_KEYS: Final = 1_024
 """Key presses that are read at once."""
 
@@ -59,7 +63,8 @@ def command(
         def table() -> Group:
             since = None if everything else live_since(time.time())
             rows = store.sessions(SessionFilter(order="pressure", limit=limit, live_since=since, **names))
-            return top_table(rows, now=time.time(), unicode=unicode)
+            now = time.time()
+            return top_table(rows, now=now, unicode=unicode, quotas=store.quotas(now=now))
 
         if once or not sys.stdout.isatty():
             print_table(table())
@@ -71,9 +76,13 @@ def command(
                     return
 
 
-def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -> Group:
-    """Return the sessions as a table of at most 80 columns, the fullest first."""
-    head = Text(f"{formats.count(len(rows), 'session')} by pressure, {formats.local(now)}")
+def top_table(
+    rows: Sequence[SessionRow], *, now: float, unicode: bool = True, quotas: Sequence[QuotaForecast] = ()
+) -> Group:
+    """Return the sessions as a table of at most 80 columns, the fullest first, below the quotas of plans."""
+    lines = [f"{formats.count(len(rows), 'session')} by pressure, {formats.local(now)}"]
+    lines += [plain(quota_text(quota, now)) for quota in quotas[:MAXIMUM_QUOTAS]]
+    head = Text("\n".join(lines))
     if not rows:
         hint = "No session is live. `windowpane watch` follows transcripts; --all lists all stored sessions."
         return Group(head, Text(hint))
@@ -87,7 +96,9 @@ def top_table(rows: Sequence[SessionRow], *, now: float, unicode: bool = True) -
         cells = [
             next_event(row).text_short if is_live(row, now) else "not live",
             formats.tokens_short(row.velocity, signed=True),
-            formats.dollars(row.total_cost_dollars, estimated=row.is_cost_estimated),
+            formats.dollars(
+                row.shown_cost_dollars, estimated=row.is_cost_estimated, stated=row.is_cost_stated
+            ),
             formats.ago(row.last_at, now).removesuffix(" ago"),
         ]  # fmt: skip
         table.add_row(

@@ -15,7 +15,6 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from windowpane.alerts.rules import configured
 from windowpane.cli.options import (
     capture_option,
     limit_option,
@@ -35,10 +34,7 @@ from windowpane.effects.stop_request import StopRequest
 from windowpane.outputs.http.http_server import DEFAULT_PORT, start_http_server
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.notifier import configured_notifier
-from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import WatchedSession, Watcher
-from windowpane.sources.transcripts.agent_settings import stated_level
-from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.locations import default_folders, locations
 from windowpane.text.status_line import gauge_line
 
@@ -89,21 +85,12 @@ def command(
     config = project_config(project)
     chosen = paths or (recording_folders() if once else tuple(locations()))
     with open_to_write(store_path, capture=capture) as store:
-        watcher = Watcher(
+        watcher = Watcher.configured(
             chosen,
             store,
-            playback=playback_settings(
-                store.digester(),
-                limit_tokens=limit_tokens,
-                config=config,
-                history=store.earlier_sessions,
-                stored_projects=store.stored_project,
-                agent_settings=stated_level,
-            ),
-            readers=all_readers(complete=False),
-            final_readers=all_readers(),
+            config,
             since_seconds=since_hours * HOUR,
-            rules=configured(**config.alert_settings()),
+            limit_tokens=limit_tokens,
             longest_poll_seconds=math.inf if once else POLL_SECONDS,
         )
         if once:

@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from windowpane.config.schema import Config
-from windowpane.config.section import is_set
-from windowpane.config.yaml_file import Document, KeyPath, YamlFile, contains, parse_value
+from windowpane.config.section import Document, KeyPath, contains, is_set
 from windowpane.core.choices import FIXED_BY_PRESET, MERGING_POLICIES
 from windowpane.core.limits import EVICT_RATIO
 from windowpane.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from windowpane.config.yaml_file import YamlFile
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -153,7 +154,7 @@ class Layers:
             raise ConfigurationError("settings", f"is a {type(arguments).__name__}", expected="a mapping")
         from_environ, variables = _read_environ(environ)
         return cls(
-            file=YamlFile.read(Path(path).expanduser()) if path else None,
+            file=_yaml_file(Path(path).expanduser()) if path else None,
             environ=from_environ,
             variables=variables,
             arguments=dict(arguments or {}),
@@ -201,6 +202,12 @@ class Layers:
         return ConfigurationError(self.location(key), problem + more, expected=expected)
 
 
+def _yaml_file(path: Path) -> YamlFile:
+    from windowpane.config.yaml_file import YamlFile
+
+    return YamlFile.read(path)
+
+
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Document:
     """Combine two nested mappings; *above* wins key by key."""
     result = dict(below)
@@ -241,6 +248,9 @@ def _refuse_misspelled(name: str) -> None:
     names = (CONFIG, NOTIFY, *SHORT_NAMES)
     if name in names:
         return
+
+    from difflib import get_close_matches
+
     keys = [one.removeprefix(PREFIX) for one in names]
     if nearest := get_close_matches(name.removeprefix(PREFIX), keys, n=1, cutoff=MISSPELLED_RATIO):
         raise ConfigurationError(name, "unknown variable", expected=f"{PREFIX}{nearest[0]}")
@@ -249,6 +259,9 @@ def _refuse_misspelled(name: str) -> None:
 def _parsed(name: str, path: Sequence[str], value: str) -> object:
     if path[-1] in TEXT_KEYS:
         return value
+
+    from windowpane.config.yaml_file import parse_value
+
     try:
         return parse_value(value)
     except ValueError:
@@ -280,6 +293,8 @@ def _expectation(message: str) -> str:
 
 def nearest_key(settings: type[BaseModel], key: Sequence[str | int]) -> str:
     """Return the dotted key that is spelled most like *key*, in its section, else anywhere; empty if none is."""
+    from difflib import get_close_matches
+
     *path, name = key
     keys = _section(settings, path).model_fields
     if close := get_close_matches(str(name), keys, n=1):

@@ -251,6 +251,26 @@ class JudgeConfig(Section):
         return model
 
 
+class CostBudget(Section):
+    """A sum that sessions may cost on a day of local time."""
+
+    dollars: Annotated[float, NUMBER, Field(gt=0)]
+    agent: str = ""
+    """Name of the agent whose sessions and sub-agents count; empty for all."""
+    project: str = ""
+    """Project whose sessions count; empty for all."""
+
+    @property
+    def scope(self) -> str:
+        """The sessions that count: `claude-code in web`."""
+        return " in ".join(filter(None, (self.agent or "all agents", self.project)))
+
+    @property
+    def name(self) -> str:
+        """The budget in a sentence: `claude-code in web, $20.00 a day`."""
+        return f"{self.scope}, ${self.dollars:,.2f} a day"
+
+
 class HealthMonitoring(Section):
     """Alerts, and the judge of compressions."""
 
@@ -286,6 +306,8 @@ class Config(Section):
     projects: dict[str, ProjectConfig] = Field(default_factory=dict)
     """Projects by name, with their tokens, retention and receivers of alerts."""
     dashboard: DashboardConfig = DashboardConfig()
+    cost_budgets: tuple[CostBudget, ...] = ()
+    """Budgets of a day, each with the alerts `cost_yellow`, `cost_orange` and `cost_red`."""
     session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
     """Number of sessions that also get gauges with a `session` label, fullest first."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from windowpane.core.limits import MAXIMUM_TOKENS
+
+Document = dict[str, Any]
+KeyPath = tuple[str | int, ...]
 
 
 def _no_boolean(value: object) -> object:
@@ -58,3 +62,14 @@ def is_set(section: BaseModel, key: str) -> bool:
     for part in above:
         section = getattr(section, part)
     return last in section.model_fields_set
+
+
+def contains(document: object, key: KeyPath) -> bool:
+    """Return whether nested mappings and lists hold a value under *key*; never for the empty key."""
+    for part in key:
+        if isinstance(document, Sequence):
+            document = dict(enumerate(document))
+        if not isinstance(document, Mapping) or part not in document:
+            return False
+        document = document[part]
+    return bool(key)

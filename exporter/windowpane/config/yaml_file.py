@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from windowpane.config.section import Document, KeyPath, contains
 from windowpane.exceptions import ConfigurationError
-
-Document = dict[str, Any]
-KeyPath = tuple[str | int, ...]
 
 
 class _Loader(yaml.SafeLoader):
@@ -45,17 +42,6 @@ class YamlFile:
         if self.tree is not None and (len(key) == 1 or contains(self.content, key[:-1])):
             return f"{self.path}:{_line(self.tree, key)}"
         return "" if self.tree is not None else str(self.path)
-
-
-def contains(document: object, key: KeyPath) -> bool:
-    """Return whether nested mappings and lists hold a value under *key*; never for the empty key."""
-    for part in key:
-        if isinstance(document, Sequence):
-            document = dict(enumerate(document))
-        if not isinstance(document, Mapping) or part not in document:
-            return False
-        document = document[part]
-    return bool(key)
 
 
 def _compose(path: Path) -> yaml.Node | None:

@@ -68,6 +68,15 @@ CODEX_COMPACTION_SHARE: Final = 0.90
 """Share of the whole window at which Codex compacts."""
 
 
+class EvidentWindow(NamedTuple):
+    """A window whose size a session showed, or with which a stored session started."""
+
+    tokens: int
+    source: LimitSource = "earlier"
+    version: str = ""
+    """Release of the agent that ran in it."""
+
+
 class EarlierSessions(NamedTuple):
     """Evidence from earlier sessions of an agent with the same model; None without a record."""
 
@@ -79,6 +88,8 @@ class EarlierSessions(NamedTuple):
     """True if the session itself is stored: it keeps what it started with."""
     stated_tokens: int | None = None
     """The level that the agent's settings stated when a stored session was first read."""
+    window: EvidentWindow | None = None
+    """The window of the last session in the same folder that showed its size."""
 
 
 NO_EARLIER_SESSIONS: Final = EarlierSessions()
@@ -97,6 +108,9 @@ class SessionEvidence(NamedTuple):
     """Tokens of the first call that are not recorded; None without a call whose input was reported."""
     compaction_tokens: int | None
     """The level at which the agent compacted; None if it did not."""
+    folder: str = ""
+    window: EvidentWindow | None = None
+    """The window, if the session showed its size."""
 
     def is_of(self, agent: str, model: str, project: str) -> bool:
         """Return whether it is evidence for sessions of this agent and model in the project."""

@@ -42,6 +42,25 @@ def check_project(key: str, name: object) -> None:
         raise ConfigurationError(key, "is not the name of a project", expected=PROJECT_EXPECTED)
 
 
+_MCP_TOOL: Final = re.compile(r"mcp__(.{1,120}?)__.")
+
+
+def mcp_server_of(tool: str) -> str | None:
+    """Return the MCP server of a tool named `mcp__SERVER__TOOL`, as Claude Code and Codex do; None for others."""
+    server = _MCP_TOOL.match(tool)
+    return None if server is None else server[1]
+
+
+def repository_name(repository: str, folder: str) -> str:
+    """Return the last part of an address or path of a repository, else of the *folder*; empty without either."""
+    return file_name(repository.removesuffix(".git")) or file_name(folder)
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path of any platform."""
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+
+
 TITLE_CHARACTERS: Final = 80
 NAME_CHARACTERS: Final = 200
 """Longest folder, repository, branch, version, label and project."""

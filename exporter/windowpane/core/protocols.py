@@ -102,14 +102,6 @@ class Archive(Protocol):
         ...
 
 
-class LanguageModel(Protocol):
-    """A callable that returns the model's text for a system and a user prompt."""
-
-    def __call__(self, system: str, user: str) -> str:
-        """Return the model's answer."""
-        ...
-
-
 class Embedder(Protocol):
     """Maps text to a vector; used for semantic duplication."""
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import tzinfo
     from typing import Final, Protocol
 
     class Observed(Protocol):
@@ -35,6 +36,11 @@ LATEST: Final = 253_402_128_000.0
 def moment(at: float | None) -> datetime | None:
     """Return a time in seconds since the epoch as a date in UTC; None where unknown or outside the calendar."""
     return datetime.fromtimestamp(at, UTC) if at is not None and EARLIEST <= at <= LATEST else None
+
+
+def midnight(now: float, zone: tzinfo | None = None) -> float:
+    """Return the start of the day of *now* in *zone*, else in that of this machine."""
+    return datetime.fromtimestamp(now, zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
 def within_calendar(at: float) -> datetime:

@@ -49,7 +49,12 @@ RuleFate = Literal["kept", "reworded", "restored", "lost", "contradicted"]
 """State of a standing instruction after a compaction: visible word for word, in other words, or since the agent's
 program put it back; not visible; or replaced by its opposite, or by one with another number or name."""
 
+Misstep = Literal["error", "repeated_read", "repeated_call", "correction"]
+"""A tool result that failed, content that was read again unchanged, another call that was repeated, or a
+correction by the user."""
+
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
+MISSTEPS: Final[tuple[Misstep, ...]] = get_args(Misstep)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 """From the mildest to the worst."""
@@ -110,11 +115,18 @@ CountSource = Literal["exact", "usage", "reported", "estimate"]
 heuristic."""
 
 LimitSource = Literal[
-    "given", "provider", "catalogue", "assumed", "observed_floor", "observed_compaction", "preset"
-]
-"""Source of a window's size: the user, the provider's response, the model catalog, the smaller window of a
-model that is sold with two, a single usage report above the size so far, an automatic compaction far below it,
-or the default of a preset for a model of unknown size."""
+    "given", "provider", "settings", "status_line", "earlier", "catalogue", "assumed", "observed_floor",
+    "observed_compaction", "preset",
+]  # fmt: skip
+"""Source of a window's size: the user, the agent's recording or the provider's response, the agent's settings and
+environment, its status line, an earlier session of the agent and model in the same folder, the model catalog, one
+of the two windows that the model is sold with, a single usage report above the size so far, an automatic
+compaction far below it, or the default of a preset for a model of unknown size."""
+
+EVIDENT_SOURCES: Final[frozenset[LimitSource]] = frozenset(
+    {"provider", "settings", "status_line", "observed_floor", "observed_compaction"}
+)
+"""Sources of a size that is evidence for later sessions."""
 
 CompactionEvidence = Literal["stated", "recorded", "earlier", "documented"]
 """Evidence for the level at which an agent compacts by itself: its settings or statement, a compaction recorded

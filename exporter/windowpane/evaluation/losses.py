@@ -56,7 +56,7 @@ class Loss:
     compaction: Compaction
     evaluated: FidelityEvaluated
     judged: Evaluation | None = None
-    """What a judge makes of it; None where none was asked."""
+    """The judgment of a model; None where none was asked."""
 
     def needed_again(self, fact: FactOutcome) -> str:
         """Return when a fact was needed again: `needed again at turn 57`; empty if it was not seen."""

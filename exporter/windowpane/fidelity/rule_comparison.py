@@ -100,11 +100,8 @@ class Clause:
 @lru_cache(maxsize=8_192)
 def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
+    words, values = _words_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
-    terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
-    words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
-    values = {term.text for term in terms if term.kind in ("number", "name")}
-    values |= {code.strip() for code in _INLINE.findall(text)}
     negations = len(_PATTERNS["forbid"].findall(text))
     if _PATTERNS["phrase"].search(text):
         stance: Stance = "permit"
@@ -112,7 +109,16 @@ def read_clause(text: str) -> Clause:
         stance = "forbid"
     else:
         stance = "permit" if _PATTERNS["permit"].search(text) else "oblige"
-    return Clause(text, _normal(text), frozenset(words), frozenset(values), stance, negations)
+    return Clause(text, _normal(text), words, values, stance, negations)
+
+
+@lru_cache(maxsize=8_192)
+def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    text = text[:MAXIMUM_CHARACTERS]
+    terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
+    words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
+    values = {term.text for term in terms if term.kind in ("number", "name")}
+    return frozenset(words), frozenset(values.union(code.strip() for code in _INLINE.findall(text)))
 
 
 def _normal(text: str) -> str:
@@ -132,7 +138,7 @@ class ComparedText:
         clauses = list(islice(chain.from_iterable(map(_clauses_of, self._texts)), MAXIMUM_CLAUSES))
         postings: dict[str, list[int]] = {}
         for number, clause in enumerate(clauses):
-            for term in read_clause(clause).terms:
+            for term in frozenset.union(*_words_and_values(clause)):
                 postings.setdefault(term, []).append(number)
         return clauses, postings
 
@@ -146,10 +152,10 @@ class ComparedText:
         return any(_occurs(wanted, text) for text in self._plain)
 
     def near(self, rule: Clause) -> Iterator[Clause]:
-        """Yield the clauses that share most words with a rule, the closest first."""
+        """Yield the clauses that share most words with a rule, the closest first, of equals the first."""
         clauses, postings = self._index
         votes = Counter(number for term in rule.terms for number in postings.get(term, ()))
-        for number, _ in votes.most_common(MAXIMUM_COMPARED):
+        for number in sorted(votes, key=lambda number: (-votes[number], number))[:MAXIMUM_COMPARED]:
             yield read_clause(clauses[number])
 
     def states(self, clause: Clause) -> bool:

@@ -9,6 +9,7 @@ numbered step of a procedure.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 
@@ -291,6 +292,7 @@ _ENGLISH_WORDS: Final = _pattern(
 MINIMUM_WORDS: Final = 2
 
 
+@lru_cache(maxsize=4_096)  # prompts and memory files are read again after every compaction
 def rule_of(passage: Passage, register: Register) -> str | None:
     """Return the wording of the rule that *passage* states; None if it states none.
 

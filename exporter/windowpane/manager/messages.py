@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from windowpane.core.vocabulary import REPLY_TYPES
 from windowpane.core.window.blocks import Block
@@ -18,7 +18,6 @@ from windowpane.core.window.repair import ABORTED
 from windowpane.manager.state import Payload
 
 Message = dict[str, Any]
-Shape = Literal["openai", "anthropic"]
 
 OPENING: Final = "(The conversation begins here.)"
 """First user message for Anthropic, which requires one, if the window has none."""

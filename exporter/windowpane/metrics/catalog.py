@@ -199,8 +199,12 @@ ADDED_TOKENS: Final = _counter(
     MEASURED, "added_by_component", by=("component",),
 )  # fmt: skip
 TOOL_TOKENS: Final = _counter(
-    "tool_tokens", TOKENS, "Tokens of tool calls and results that entered the window, by tool.",
+    "tool_tokens", TOKENS, "Tokens of tool definitions, calls and results that entered the window, by tool.",
     "block.added", "block", by=("component", "tool"),
+)  # fmt: skip
+NAMED_TOKENS: Final = _counter(
+    "named_tokens", TOKENS, "Tokens of MCP servers, skills and memory files that entered the window, by name.",
+    "block.added", "block", by=("kind", "name"),
 )  # fmt: skip
 CARRIED_TOKENS: Final = _counter(
     "carried_tokens", TOKENS, "Tokens sent again with each call, by state: fresh, stale or duplicate.",
@@ -229,6 +233,12 @@ COMPRESSION_OUTPUT: Final = _counter(
 REGRETS: Final = _counter(
     "regrets", "{block}", "Removed blocks that were needed again within 20 turns.",
     "content.regretted", "cause", by=("cause",),
+)  # fmt: skip
+MISSTEPS: Final = _counter(
+    "missteps", "{misstep}",
+    "Failed tool results, repeated reads and calls, and corrections by the user, by the fill of the window at "
+    "the model call: 0.7 is from 70% to below 90%.",
+    "misstep.observed", "misstep", "utilization", by=("misstep", "fill"),
 )  # fmt: skip
 RULES_FOLLOWED: Final = _counter(
     "rules_followed", "{rule}",
@@ -288,7 +298,7 @@ ALERT_TRANSITIONS: Final = _counter(
 TURN_UTILIZATION: Final = _metric(
     "turn_utilization_ratio", "histogram", "1", "Used over limit at the end of each turn, 0 to 1.",
     source=MEASURED, fields=("utilization",),
-    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0),
+    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0),
     buckets_reason="every default zone threshold (0.40 to 0.90) is a bound, so time spent in a zone is exact",
 )  # fmt: skip
 BLOCK_TOKENS: Final = _metric(
@@ -383,10 +393,10 @@ SESSION_METRICS: Final = (
     LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
     TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE,
     STALE, EVICTION_RATE, COMPRESSION_RATIO, FIDELITY, SUMMARY_FAULTS, ESTIMATE_ERROR, CACHE_HIT, ALERTS_FIRING,
-    SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, CARRIED_TOKENS, EVICTED_BLOCKS,
-    EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, RULES_FOLLOWED,
-    ZONE_TRANSITIONS,
-    VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST, CACHE_BREAKS, CACHE_REWRITTEN,
+    SESSION_UTILIZATION, SESSION_USED_TOKENS, TURNS, ADDED_TOKENS, TOOL_TOKENS, NAMED_TOKENS, CARRIED_TOKENS,
+    EVICTED_BLOCKS, EVICTED_TOKENS, COMPRESSIONS, COMPRESSION_INPUT, COMPRESSION_OUTPUT, REGRETS, MISSTEPS,
+    RULES_FOLLOWED, ZONE_TRANSITIONS, VELOCITY_SPIKES, BUDGET_EVENTS, OVERFLOWS, CHECKPOINTS, MODEL_TOKENS, COST,
+    CACHE_BREAKS, CACHE_REWRITTEN,
     CACHE_BREAK_COST, ALERT_TRANSITIONS, TURN_UTILIZATION, BLOCK_TOKENS, COMPRESSION_SECONDS, TOKEN_USAGE,
     INFERENCE_DURATION,
 )  # fmt: skip

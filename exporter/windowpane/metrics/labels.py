@@ -16,6 +16,7 @@ from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
     COMPONENTS,
     CONTENT_TYPES,
+    MISSTEPS,
     RULE_FATES,
     RULE_SOURCES,
     ZONES,
@@ -27,6 +28,8 @@ NAME_CHARACTERS: Final = 64
 OTHER: Final = "other"
 """Replaces a value outside a label's enumeration or beyond its cap."""
 
+FILLS: Final = {"0.9": 0.9, "0.7": 0.7, "0.5": 0.5, "0": 0.0}
+"""Starts of the ranges of a window's fill, the last first; each is a bound of `turn_utilization_ratio`."""
 REMOVAL_CAUSES: Final = ("eviction", "compression")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -54,6 +57,10 @@ LABELS: Final = {
         Label("component", "budget bucket", (*COMPONENTS, "output_reserved")),
         Label("zone", "pressure zone; `unknown` if the size of the window is unknown", (*ZONES, "unknown")),
         Label("tool", "name of the tool; `other` after the first 50 names", cap=50),
+        Label("kind", "kind of the name", ("mcp_server", "skill", "memory_file")),
+        Label(
+            "name", "MCP server, skill, or file name of a memory file; `other` after the first 50", cap=50
+        ),
         Label("from", "zone before the change", ZONES),
         Label("to", "zone after the change", ZONES),
         Label("bound", "early end, median and late end of the forecast's 10–90 band", ("p10", "p50", "p90")),
@@ -61,6 +68,8 @@ LABELS: Final = {
         Label(
             "state", "of a carried token, or of an alert", ("fresh", "stale", "duplicate", "firing", "resolved")
         ),
+        Label("misstep", "kind of misstep", MISSTEPS),
+        Label("fill", "start of the range of the fill; `unknown` without a limit", (*FILLS, "unknown")),
         Label("fate", "state of a standing instruction after a compaction", RULE_FATES),
         Label("rule_source", "author of a standing instruction", RULE_SOURCES),
         Label("policy", "eviction policy; `agent` for evictions by the agent itself", cap=16),

@@ -13,12 +13,14 @@ from itertools import permutations, product
 from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
+from windowpane.core.names import file_name, mcp_server_of
 from windowpane.core.same_session import CLOCK_SECONDS, may_copy, number_in, rank
 from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
     COMPONENT_OF,
     CONTENT_TYPES,
     DERIVED_TYPES,
+    MISSTEPS,
     RULE_FATES,
     RULE_SOURCES,
     STATIC_TYPES,
@@ -27,13 +29,13 @@ from windowpane.core.vocabulary import (
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.counters import Instrument, Row, SeriesTable
-from windowpane.metrics.labels import LABELS, REMOVAL_CAUSES
+from windowpane.metrics.labels import FILLS, LABELS, REMOVAL_CAUSES
 
 _CONVERSATION_TYPES: Final = tuple(
     kind for kind in CONTENT_TYPES if kind not in STATIC_TYPES and kind not in DERIVED_TYPES
 )
 """Content types that are added turn by turn and that a policy may evict."""
-_TOOL_TYPES: Final = frozenset({"tool_call", "tool_result"})
+_TOOL_TYPES: Final = frozenset({"tool_call", "tool_result", "tool_definition"})
 _ALERT_STATES: Final = ("firing", "resolved")
 
 _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.CACHE_BREAK_COST)
@@ -41,10 +43,19 @@ _CACHE_BREAKS: Final = (catalog.CACHE_BREAKS, catalog.CACHE_REWRITTEN, catalog.C
 _CALLS: Final = frozenset({events.BlockAdded, events.TurnEnded})
 """Events that name a call."""
 
+
+def fill_label(utilization: float | None) -> str:
+    """Return the start of the range that *utilization* is in."""
+    if utilization is None:
+        return "unknown"
+    return next(label for label, start in FILLS.items() if utilization >= start)
+
+
 _COUNTED_ONCE: Final[dict[type, tuple[Metric, Callable[[Any], tuple[str, ...]]]]] = {
     events.ZoneChanged: (catalog.ZONE_TRANSITIONS, lambda data: (data.from_zone, data.to_zone)),
     events.VelocitySpiked: (catalog.VELOCITY_SPIKES, lambda _: ()),
     events.ContentRegretted: (catalog.REGRETS, lambda data: (data.cause,)),
+    events.MisstepObserved: (catalog.MISSTEPS, lambda data: (data.misstep, fill_label(data.utilization))),
     events.BudgetWarned: (catalog.BUDGET_EVENTS, lambda data: (data.component, "warned")),
     events.BudgetBlocked: (catalog.BUDGET_EVENTS, lambda data: (data.component, "blocked")),
     events.OverflowDetected: (catalog.OVERFLOWS, lambda data: (data.outcome,)),
@@ -138,6 +149,7 @@ class EventReducer:
         self._alert_transitions = instrument(catalog.ALERT_TRANSITIONS)
         self._turn_utilization = instrument(catalog.TURN_UTILIZATION)
         self._tool_tokens = instrument(catalog.TOOL_TOKENS)
+        self._named_tokens = instrument(catalog.NAMED_TOKENS)
         self._block_tokens = instrument(catalog.BLOCK_TOKENS)
         self._token_usage = instrument(catalog.TOKEN_USAGE)
         self._inference_duration = instrument(catalog.INFERENCE_DURATION)
@@ -188,6 +200,12 @@ class EventReducer:
         self._block_tokens.observe(row, block.tokens, (block.content_type,))
         if block.tool_name and block.content_type in _TOOL_TYPES and block.replaces is None:
             self._tool_tokens.add(row, block.tokens, (COMPONENT_OF[block.content_type], block.tool_name))
+            server = mcp_server_of(block.tool_name)
+            if server is not None:
+                self._named_tokens.add(row, block.tokens, ("mcp_server", server))
+        elif block.target and block.content_type == "memory_injection":
+            labels = ("skill", block.target) if block.tool_name else ("memory_file", file_name(block.target))
+            self._named_tokens.add(row, block.tokens, labels)
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
         self._turns.add(row, 1)
@@ -285,6 +303,7 @@ def possible_series(
         (catalog.COMPRESSION_INPUT, [()]),
         (catalog.COMPRESSION_OUTPUT, [()]),
         (catalog.REGRETS, [(cause,) for cause in REMOVAL_CAUSES]),
+        (catalog.MISSTEPS, list(product(MISSTEPS, FILLS))),
         (catalog.RULES_FOLLOWED, list(product(RULE_FATES, RULE_SOURCES))),
         (catalog.ZONE_TRANSITIONS, list(permutations(ZONES, 2))),
         (catalog.VELOCITY_SPIKES, [()]),

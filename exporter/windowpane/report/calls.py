@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import ZoneChanged
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
 
 if TYPE_CHECKING:
@@ -35,6 +36,15 @@ def ended_turns(turns: Sequence[TurnRow]) -> list[TurnRow]:
 def open_turn(turns: Sequence[TurnRow]) -> int | None:
     """Return the turn whose call has not ended, which the last rows may be about; None without one."""
     return turns[-1].turn if turns and turns[-1].used_final is None else None
+
+
+def calls_after(turns: Sequence[TurnRow], compactions: Iterable[int]) -> dict[int, int]:
+    """Return the turns of the first calls after compactions, by the turns in or after which these happened.
+
+    Each is smaller than the call before it.
+    """
+    used = {row.turn: row.used_final or 0 for row in turns}
+    return {turn: turn if 0 < used.get(turn, 0) < used.get(turn - 1, 0) else turn + 1 for turn in compactions}
 
 
 def worst_turn(reader: EventReader, turns: Sequence[TurnRow], session: SessionRow) -> int | None:

@@ -32,8 +32,12 @@ CARRIED: Final[dict[Component, str]] = {
 }
 REPLIES, BREAKS, OTHER = "writing replies", "cache breaks", "calls outside of the turns"
 UNSPLIT: Final = "calls without a published price"
+UNEXPLAINED: Final = (CARRIED["unattributed"], UNSPLIT, OTHER)
+"""Causes that a user cannot act on; they come last, however large."""
 LISTED_TURNS: Final = 3
+NAMED_CAUSES: Final = 2
 SMALLEST_DOLLARS: Final = 0.00005
+LARGE_SHARE: Final = 0.2
 _FOUND: Final[dict[str, tuple[FindingKind, ...]]] = {
     BREAKS: ("cache_breaks",),
     CARRIED["tool_results"]: ("stale", "tool_flood", "duplicates"),
@@ -64,7 +68,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, the dearest first; none where no call has a cost.
+    """Return the causes of *total* dollars, the dearest first and the unexplained last; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
@@ -90,18 +94,24 @@ def cost_causes(
             tuple(sorted(parts[name], key=lambda turn: -parts[name][turn])[:LISTED_TURNS]),
             next((by_kind[kind] for kind in _FOUND.get(name, ()) if kind in by_kind), None),
         )
-        for name, cost in sorted(costs.items(), key=lambda item: -item[1])
+        for name, cost in sorted(costs.items(), key=lambda item: (item[0] in UNEXPLAINED, -item[1]))
         if cost >= SMALLEST_DOLLARS
     )
 
 
-def causes_sentence(causes: Sequence[CostCause], *, most: int = 2, estimated: bool = False) -> str:
-    """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`."""
+def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
+    """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
+
+    A large part that nothing explains is named too, after them.
+    """
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in causes[:most]]
-    rest = math.fsum(cause.dollars for cause in causes[most:])
+    others = causes[NAMED_CAUSES:]
+    large = [one for one in others if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
+    named = [*causes[:NAMED_CAUSES], *large]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in named]
+    rest = cost - math.fsum(cause.dollars for cause in named)
     if rest >= SMALLEST_DOLLARS:
         parts.append(f"{dollars(rest)} the rest")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."

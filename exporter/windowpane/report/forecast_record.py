@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from windowpane.core.events import ContentCompressed, Event
+from windowpane.report.calls import calls_after
 from windowpane.store.records import TurnRow
 from windowpane.text.formats import count
 
@@ -68,7 +69,7 @@ def forecast_record(turns: Sequence[TurnRow], compactions: Iterable[int]) -> For
         return NO_FORECASTS
     distance = _distance(made[-1].median)
     alike = {ahead.turn: ahead for ahead in made[:-1] if _distance(ahead.median) == distance}
-    outcomes = _outcomes(turns, alike, _calls_after(turns, compactions))
+    outcomes = _outcomes(turns, alike, set(calls_after(turns, compactions).values()))
     return ForecastRecord(
         outcomes.count(True) + outcomes.count(False), outcomes.count(True), outcomes.count(None)
     )
@@ -115,12 +116,6 @@ def _held(ahead: _Ahead, came: int | None, last_turn: int) -> bool | None:
     if came is not None:
         return ahead.early <= came - ahead.turn <= ahead.late
     return False if last_turn - ahead.turn > ahead.late else None
-
-
-def _calls_after(turns: Sequence[TurnRow], compactions: Iterable[int]) -> set[int]:
-    """Return the turns of the first calls after compactions: each is smaller than the call before it."""
-    used = {row.turn: row.used_final or 0 for row in turns}
-    return {turn if 0 < used.get(turn, 0) < used.get(turn - 1, 0) else turn + 1 for turn in compactions}
 
 
 def _ahead(row: TurnRow) -> _Ahead | None:

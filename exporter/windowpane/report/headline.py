@@ -211,18 +211,13 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 
-def fleet_headline(totals: FleetTotals) -> str:
-    """Return `fleet_phrases` as one sentence."""
-    return sentence(fleet_phrases(totals))
-
-
 def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:
         return _recorded(totals)
     live = count(totals.live, "live session")
     if not totals.live_needing_attention:
-        return (Phrase(f"{live}, none needs you."),)
+        return (Phrase(f"{live}, none in red or with a warning."),)
     needs: tuple[tuple[int, str, Subject | None], ...] = (
         (totals.live_critical, "with a critical alert", "critical"),
         (totals.live_warned, "with a warning", "warned"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from windowpane.core.vocabulary import COMPONENTS, ZONES
+from windowpane.core.vocabulary import ZONES
+from windowpane.report.composition import NAME_KINDS
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.rule_survival import survival_curve
 from windowpane.report.svg import window_svg
+from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.palette import STACKING
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
@@ -21,17 +24,17 @@ if TYPE_CHECKING:
 def to_html(report: SessionReport) -> str:
     """Return the whole page."""
     session = report.session
+    name = session.title or f"{session.agent}, {formats.local(session.started_at)}"
     return html_page(
-        f"{session.agent}: context window of {session.session_id}",
-        f"<h1>{escape(report.headline)}</h1>",
+        f"{name}: context window",
+        f"<h1>{escape(name)}</h1><p class=lead>{escape(report.headline)}</p>",
         _identity(report),
         _tiles(report),
-        _findings(report),
-        _cost_causes(report),
-        "<h2>The window, turn by turn</h2>",
         window_svg(report) or "<p>No turn was measured.</p>",
         _legend(report),
-        _tables(report),
+        _findings(report),
+        _cost_causes(report),
+        f"<section class=appendix>{''.join(table_of(report) for table_of in _TABLES)}</section>",
     )
 
 
@@ -41,7 +44,6 @@ def _identity(report: SessionReport) -> str:
     limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
     origin = f" ({LIMIT_SOURCE_LABELS[session.limit_source]})" if session.limit_source else ""
     facts = [
-        ("session", session.session_id),
         ("agent", session.agent),
         ("model", session.model or formats.UNKNOWN),
         ("source", session.source),
@@ -75,7 +77,9 @@ def _tiles(report: SessionReport) -> str:
         ("regrets", f"{session.regrets:,}", "fetched again"),
         (
             "cost",
-            formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
+            formats.dollars(session.stated_cost_dollars, stated=True)
+            if session.is_cost_stated
+            else formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
             f"cache {formats.percent(cached)}",
         ),
     ]
@@ -107,124 +111,120 @@ def _cost_causes(report: SessionReport) -> str:
 
 def _legend(report: SessionReport) -> str:
     visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
-    items = legend(component for component in COMPONENTS if component in visible)
+    items = legend(component for component in STACKING if component in visible)
     letters = "".join(f"<span>{entry}</span>" for entry in ("E evicted", "C compressed", "R regret", "A alert"))
     return f"<p class=legend>{items}{letters}</p>"
 
 
-def _tables(report: SessionReport) -> str:
-    zones = [[zone_label(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
-    evictions = [
+def _zones(report: SessionReport) -> str:
+    rows = [[zone_label(zone), str(report.zone_turns[zone])] for zone in ZONES if zone in report.zone_turns]
+    return table("Turns by zone", ("zone", "turns"), rows)
+
+
+def _alerts(report: SessionReport) -> str:
+    rows = [
+        [alert.severity, alert.alert, str(alert.fired_turn), _resolved(alert, live=report.live), alert.summary]
+        for alert in report.alerts
+    ]
+    return table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), rows)
+
+
+def _evictions(report: SessionReport) -> str:
+    rows = [
         [
-            str(item.turn),
-            item.policy,
-            formats.tokens(item.blocks or None),
-            formats.tokens(item.tokens_freed),
+            str(item.turn), item.policy, formats.tokens(item.blocks or None), formats.tokens(item.tokens_freed),
             item.reason,
         ]
         for item in report.evictions
-    ]
-    compressions = [
+    ]  # fmt: skip
+    return table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), rows)
+
+
+def _compressions(report: SessionReport) -> str:
+    heads = (
+        "turn", "strategy", "outcome", "of", "before", "after", "ratio", "window before", "window after",
+        "fidelity", "facts lost", "faults found", "needed again", "refilled", "note",
+    )  # fmt: skip
+    rows = [
         [
             str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
             formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
             formats.tokens(item.window_after), formats.ratio(item.fidelity),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
-            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
+            "; ".join(item.faults), ", ".join(item.needed_again),
+            item.regrowth.text if item.regrowth is not None else "", item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
-    regrets = [
+    return table("Compressions", heads, rows)
+
+
+def _rules(report: SessionReport) -> str:
+    rows = [
+        [str(item.turn), str(item.compaction), item.summary, "; ".join(rule.label for rule in item.lost)]
+        for item in report.rules
+    ]
+    curve = [[str(number), str(total), str(seen)] for number, total, seen in survival_curve(report.rules)]
+    return table("Rules after compactions", ("turn", "compaction", "rules", "lost or changed"), rows) + table(
+        "Rules by number of compactions", ("compactions", "rules", "still visible"), curve
+    )
+
+
+def _cache_breaks(report: SessionReport) -> str:
+    heads = ("turn", "cause", "tokens sent again", "cached", "cost", "first changed block")
+    rows = [
+        [
+            str(item.turn), item.cause, formats.tokens(item.rewritten_tokens), formats.tokens(item.cached_tokens),
+            formats.dollars(item.dollars), item.block_id or "",
+        ]
+        for item in report.cache_breaks
+    ]  # fmt: skip
+    return table("Cache breaks", heads, rows)
+
+
+def _costs_by_name(report: SessionReport) -> str:
+    rows = [
+        [label, cost.name, formats.dollars(cost.dollars), name_details(cost)]
+        for kind, label in NAME_KINDS.items()
+        for cost in report.by_name[kind]
+    ]
+    return table("Costs by name", ("kind", "name", "cost", "calls and tokens"), rows)
+
+
+def _uses(report: SessionReport) -> str:
+    heads = ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost")
+    rows = [
+        [
+            use.tool, use.target, str(use.blocks), formats.tokens(use.tokens), formats.tokens(use.carried_tokens),
+            formats.dollars(use.dollars),
+        ]
+        for use in report.uses
+    ]  # fmt: skip
+    return table("Tools, files and commands", heads, rows)
+
+
+def _regrets(report: SessionReport) -> str:
+    rows = [
         [str(item.turn), item.what, str(item.turn_left), item.cause, formats.tokens(item.tokens)]
         for item in report.regrets
     ]
-    alerts = [
-        [
-            item.severity, item.alert, str(item.fired_turn),
-            _resolved(item, live=report.live), item.summary,
-        ]
-        for item in report.alerts
-    ]  # fmt: skip
-    notes = [[str(note.turn), formats.local(note.at), note.text or note.kind] for note in report.notes]
-    damaged = [[str(item.turn), str(item.seq), item.type, item.problem] for item in report.damaged]
-    return "".join(
-        [
-            table("Turns by zone", ("zone", "turns"), zones),
-            table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), alerts),
-            table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), evictions),
-            table(
-                "Compressions",
-                (
-                    "turn",
-                    "strategy",
-                    "outcome",
-                    "of",
-                    "before",
-                    "after",
-                    "ratio",
-                    "window before",
-                    "window after",
-                    "fidelity",
-                    "facts lost",
-                    "faults found",
-                    "needed again",
-                    "note",
-                ),
-                compressions,
-            ),
-            table(
-                "Rules after compactions",
-                ("turn", "compaction", "rules", "lost or changed"),
-                [
-                    [
-                        str(item.turn),
-                        str(item.compaction),
-                        item.summary,
-                        "; ".join(rule.label for rule in item.lost),
-                    ]
-                    for item in report.rules
-                ],
-            ),
-            table(
-                "Rules by number of compactions",
-                ("compactions", "rules", "still visible"),
-                [[str(number), str(total), str(seen)] for number, total, seen in survival_curve(report.rules)],
-            ),
-            table(
-                "Cache breaks",
-                ("turn", "cause", "tokens sent again", "cached", "cost", "first changed block"),
-                [
-                    [
-                        str(item.turn),
-                        item.cause,
-                        formats.tokens(item.rewritten_tokens),
-                        formats.tokens(item.cached_tokens),
-                        formats.dollars(item.dollars),
-                        item.block_id or "",
-                    ]
-                    for item in report.cache_breaks
-                ],
-            ),
-            table(
-                "Tools, files and commands",
-                ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost"),
-                [
-                    [
-                        use.tool,
-                        use.target,
-                        str(use.blocks),
-                        formats.tokens(use.tokens),
-                        formats.tokens(use.carried_tokens),
-                        formats.dollars(use.dollars),
-                    ]
-                    for use in report.uses
-                ],
-            ),
-            table("Regrets", ("turn", "what", "removed at turn", "removed by", "tokens"), regrets),
-            table("Notes of readers", ("turn", "written", "note"), notes),
-            table("Unreadable events", ("turn", "seq", "event", "problem"), damaged),
-        ]
-    )
+    return table("Regrets", ("turn", "what", "removed at turn", "removed by", "tokens"), rows)
+
+
+def _notes(report: SessionReport) -> str:
+    rows = [[str(note.turn), formats.local(note.at), note.text or note.kind] for note in report.notes]
+    return table("Notes of readers", ("turn", "written", "note"), rows)
+
+
+def _damaged(report: SessionReport) -> str:
+    rows = [[str(item.turn), str(item.seq), item.type, item.problem] for item in report.damaged]
+    return table("Unreadable events", ("turn", "seq", "event", "problem"), rows)
+
+
+_TABLES: Final = (
+    _zones, _alerts, _evictions, _compressions, _rules, _cache_breaks, _costs_by_name, _uses, _regrets, _notes,
+    _damaged,
+)  # fmt: skip
 
 
 def _resolved(alert: AlertRow, *, live: bool) -> str:

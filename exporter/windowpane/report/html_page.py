@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROWS: Final = 200
 """Rows of each table; further rows are counted."""
+LONG: Final = 24
+"""Characters of a cell beyond which it is text and not a number."""
 UNFOLDED: Final = 12
 """Rows that are visible without unfolding."""
 
@@ -79,7 +81,9 @@ def table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    """Return a row in which only long cells may break anywhere, and no number does."""
+    tags = (f"<td{' class=long' * (len(cell) > LONG)}>{escape(cell)}</td>" for cell in cells)
+    return f"<tr>{''.join(tags)}</tr>"
 
 
 def _style() -> str:
@@ -122,9 +126,16 @@ _LAYOUT: Final = (
     "var(--ground)}.strip .free{background:none;border:0}"
     ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"
     "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--quiet);font-weight:500}"
-    "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top;overflow-wrap:anywhere}"
+    "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top}"
+    ".long{overflow-wrap:anywhere}.lead{font-size:16px;margin:0 0 8px}.tiles b{white-space:nowrap}"
     "summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
+    "@page{size:A4;margin:12mm}@media print{body{font-size:11px}main{padding:0}table{font-size:10px}"
+    "h1{font-size:18px}.lead{font-size:13px}h2{font-size:13px;margin:10px 0 4px}.tiles b{font-size:15px}"
+    ".tiles{grid-template-columns:repeat(8,1fr)}.tiles div{padding:4px 6px}"
+    ".tiles span,.legend span{font-size:9px}"
+    "svg{max-height:64mm}td:not(.long){white-space:nowrap}.lead,.quiet{margin:2px 0}"
+    ".appendix,details{display:none}footer{margin-top:8px}*{print-color-adjust:exact}}"
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, astuple, dataclass
-from itertools import islice
+from dataclasses import astuple, dataclass, field, replace
+from itertools import islice, pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -21,13 +23,17 @@ from windowpane.core.events import (
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone, severity
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
+from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
+from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, missteps_of, read_session_health
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again, session_headline
+from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, EventReader, SessionFilter
+from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
     AlertRow,
     DamagedEvent,
@@ -42,12 +48,14 @@ from windowpane.text.events import regretted_name
 from windowpane.text.losses import faults_of, worst_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
 MAXIMUM_EVENTS: Final = 500
 """Largest number of events of each kind that a report reads; totals come from the session's row."""
+MAXIMUM_REGROWN: Final = 50
+"""Compressions, the first, after which the regrowth is read."""
 MAXIMUM_FACTS: Final = 10
 """Lost facts that are listed."""
 
@@ -108,6 +116,13 @@ class ReportedCompression:
     """The facts that were contradicted and lost, the worst first, where their text is captured."""
     needed_again: tuple[str, ...] = ()
     """Content that was removed and fetched again: `src/api.py at turn 57`."""
+    regrowth: Regrowth | None = None
+    """The window after it; only of accepted compactions."""
+
+    @property
+    def is_compaction(self) -> bool:
+        """It replaced the conversation, and was accepted."""
+        return self.strategy == "compaction" and self.outcome == "accepted"
 
     @property
     def sizes(self) -> tuple[int, int, str]:
@@ -191,10 +206,13 @@ class SessionReport:
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
+    by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
+    """MCP servers, tools, skills and memory files, the dearest first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
+    missteps: SessionMissteps = NO_MISSTEPS
     live: bool = False
     """The session was live when the report was made: its unresolved alerts fire."""
     records: Sequence[OtherRecord] = ()
@@ -225,10 +243,19 @@ class SessionReport:
         return tuple(sentences)
 
     @property
+    def stated_totals(self) -> str:
+        """The totals that the recording states; empty without any."""
+        session = self.session
+        totals = session.stated_input_tokens, session.stated_output_tokens, session.stated_cost_dollars
+        return formats.stated_totals(*totals) if any(totals) else ""
+
+    @property
     def cost_notes(self) -> tuple[str, ...]:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
         copied = self.session.copied_turns
         notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        if self.stated_totals:
+            notes.append(self.stated_totals)
         other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
         if other:
             recorded_cost = formats.dollars(sum(turn.cost_dollars or 0.0 for turn in other))
@@ -264,6 +291,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
     events = intact_events(record)
     evidence = read_evidence(store, session, turns, now=now)
     listed = findings(evidence)
+    content = store.composition(session.session_id).content
     return SessionReport(
         session=session,
         turns=turns,
@@ -274,7 +302,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for one in events
             if isinstance(data := one.event.data, BlocksEvicted) and data.policy != REWOUND
         ],
-        compressions=_compressions(store, events),
+        compressions=_with_regrowth(store, session, turns, _compressions(store, events)),
         regrets=[_regret(one, data) for one in events if isinstance(data := one.event.data, ContentRegretted)],
         alerts=store.alerts(AlertFilter(session_id=session.session_id)),
         worst_turn=worst_turn(store, turns, session),
@@ -294,11 +322,13 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for turn, data in evidence.breaks
         ],
         uses=evidence.uses,
+        by_name={kind: costs_by_name(content, kind) for kind in NAME_KINDS},
         rules=[
             reported_rules(data, one.event.context.turn, store.content)
             for one in events
             if isinstance(data := one.event.data, RulesFollowed)
         ],
+        missteps=missteps_of(read_session_health(store, session, turns)),
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
         live=now is not None and is_live(session, now),
         records=[
@@ -402,6 +432,24 @@ def _compressions(store: EventReader, events: Sequence[StoredEvent]) -> list[Rep
     ]
 
 
+def _with_regrowth(
+    store: EventReader, session: SessionRow, turns: Sequence[TurnRow], made: Sequence[ReportedCompression]
+) -> list[ReportedCompression]:
+    compacted = [one.turn for one in made if one.is_compaction]
+    following = dict(pairwise(compacted))
+    return [
+        replace(
+            one,
+            regrowth=read_regrowth(
+                store, session.session_id, turns, compacted_turn=one.turn, next_turn=following.get(one.turn)
+            ),
+        )
+        if one.is_compaction and number < MAXIMUM_REGROWN
+        else one
+        for number, one in enumerate(made)
+    ]
+
+
 def _compression(
     stored: StoredEvent,
     data: ContentCompressed,
@@ -442,7 +490,7 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
 def to_json(report: SessionReport) -> dict[str, Any]:
     """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
     return {
-        **plain_values(asdict(report)),
+        **plain_values(msgspec.to_builtins(report, str_keys=True)),
         "answer": report.headline,
         "open_turn": open_turn(report.turns),
         "missing_costs": list(report.missing_costs),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from windowpane.core.vocabulary import COMPONENTS
 from windowpane.report.html_page import escape
 from windowpane.text import formats
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
+from windowpane.text.palette import STACKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,10 +83,10 @@ def _reduce(turns: Sequence[TurnRow]) -> list[TurnRow]:
 
 
 def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    """One polygon per component, stacked in the order of the vocabulary."""
+    """One polygon per component, stacked in the order of every chart."""
     below = [0] * len(turns)
     polygons = []
-    for component in COMPONENTS:
+    for component in STACKING:
         above = [base + turn.components.get(component, 0) for base, turn in zip(below, turns, strict=True)]
         if above != below:
             upper = [

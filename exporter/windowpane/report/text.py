@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.core.characters import plain
 from windowpane.core.vocabulary import COMPONENTS, RULE_SOURCES, ZONES
+from windowpane.report.composition import NAME_KINDS
 from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
@@ -17,6 +18,7 @@ from windowpane.text.zones import gauge, zone_mark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from windowpane.report.composition import NamedCost
     from windowpane.report.session_report import ReportedCompression, SessionReport
     from windowpane.store.records import SessionRow
 
@@ -28,6 +30,8 @@ LOSSES: Final = 3
 """Losses of one compression that are listed."""
 COMPACTIONS: Final = 4
 """Numbers of compactions by which the rules are counted."""
+NAMES: Final = 4
+"""MCP servers, tools, skills and memory files, of each."""
 LOST_RULES: Final = 4
 """Rules listed for each compaction."""
 
@@ -38,6 +42,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _head(report, unicode=unicode),
         _findings(report),
         _composition(report),
+        _by_name(report),
         _uses(report),
         _zones(report, unicode=unicode),
         _evictions(report),
@@ -46,6 +51,7 @@ def to_text(report: SessionReport, *, unicode: bool = True) -> str:
         _rules(report),
         _cache_breaks(report),
         _regrets(report),
+        [f"Missteps   {report.missteps.text}"] if report.missteps.text else [],
         _alerts(report),
         _notes(report),
         _damaged(report),
@@ -149,6 +155,29 @@ def _findings(report: SessionReport) -> list[str]:
         evidence = "; ".join(f"turn {one.turn}: {one.text}" for one in finding.evidence)
         lines += [f"  {money}{finding.text}. {finding.advice}", f"    {evidence}"]
     return lines
+
+
+def _by_name(report: SessionReport) -> list[str]:
+    rows = [
+        f"  {formats.dollars(cost.dollars):>8}  {label} {cost.name}: {name_details(cost)}"
+        for kind, label in NAME_KINDS.items()
+        for cost in report.by_name[kind][:NAMES]
+    ]
+    return ["Costs by name", *rows] if rows else []
+
+
+def name_details(cost: NamedCost) -> str:
+    """Return the tokens and calls of a name: `3 calls, $0.04 each; 12.3k tokens in all calls; …`."""
+    calls = "never called" if cost.definition_tokens is not None else ""
+    if cost.calls:
+        each = "" if cost.dollars_per_call is None else f", {formats.dollars(cost.dollars_per_call)} each"
+        calls = f"{formats.count(cost.calls, 'call')}{each}"
+    parts = [calls, f"{formats.tokens_short(cost.carried_tokens)} tokens in all calls"]
+    if cost.definition_tokens is not None:
+        parts.append(f"definitions of {formats.tokens(cost.definition_tokens)} tokens in each")
+    if cost.offered > 1:
+        parts.append(f"{cost.unused} of {cost.offered} tools never called")
+    return "; ".join(filter(None, parts))
 
 
 def _uses(report: SessionReport) -> list[str]:
@@ -257,6 +286,7 @@ def _losses(item: ReportedCompression) -> list[str]:
         *(f"    {loss}" for loss in item.worst[:LOSSES]),
         *(["    faults: " + "; ".join(item.faults[:LOSSES])] if item.faults else []),
         *([f"    needed again: {again}"] if again else []),
+        *([f"    {item.regrowth.text}"] if item.regrowth is not None else []),
         *(f"    not measured: {what}" for what in item.unmeasured),
     ]
 
@@ -325,7 +355,8 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        return [f"Cost   {formats.dollars(session.cost_dollars)}   the recording has no usage of single calls"]
+        note = report.stated_totals or "the recording has no usage of single calls"
+        return [f"Cost   {formats.dollars(session.shown_cost_dollars, stated=session.is_cost_stated)}   {note}"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"

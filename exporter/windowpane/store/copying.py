@@ -39,6 +39,7 @@ from windowpane.store.tables import (
     HEADS,
     PROJECTIONS,
     PRUNED_DAYS,
+    QUOTAS,
     READ_FILES,
     RECEIVED_STREAMS,
     REPLAY_RUNS,
@@ -66,7 +67,7 @@ _REPLACED: Final = (
     EVENT_TYPES, SESSIONS, *PROJECTIONS, DAILY, PRUNED_DAYS, HEADS, RECEIVED_STREAMS,
 )  # fmt: skip
 """Tables that the target holds as the source has them."""
-_ADDED: Final = (REPLAYS, REPLAY_RUNS, AGENTS, ENDPOINTS, READ_FILES)
+_ADDED: Final = (REPLAYS, REPLAY_RUNS, AGENTS, QUOTAS, ENDPOINTS, READ_FILES)
 """Tables whose rows are added to those that the target has."""
 _ROWS: Final = {DAILY.name: "pruned = 1"}
 """Condition on the rows of a table that are copied; the database derives the others."""

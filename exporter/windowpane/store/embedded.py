@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
-from windowpane.core.protocols import Clock
 from windowpane.core.store_names import store_file
-from windowpane.store.captured_content import Redactor
 from windowpane.store.reads.reader import Reader
 from windowpane.store.sqlite.engine import BUSY_SECONDS, SqliteEngine
-from windowpane.store.store import Store
+from windowpane.store.store import Store, StoreOptions
 
 
 class SqliteStore(Store):
@@ -21,25 +18,10 @@ class SqliteStore(Store):
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        *,
-        capture: bool = False,
-        redact: Redactor | None = None,
-        audit_key: bytes | None = None,
-        old_audit_keys: Sequence[bytes] | None = None,
-        clock: Clock = time.time,
-        busy_seconds: float = BUSY_SECONDS,
+        self, path: str | Path, *, busy_seconds: float = BUSY_SECONDS, **options: Unpack[StoreOptions]
     ) -> None:
         self.path = Path(store_file(str(path)))
-        super().__init__(
-            SqliteEngine(self.path, busy_seconds=busy_seconds),
-            capture=capture,
-            redact=redact,
-            audit_key=audit_key,
-            old_audit_keys=old_audit_keys,
-            clock=clock,
-        )
+        super().__init__(SqliteEngine(self.path, busy_seconds=busy_seconds), **options)
 
 
 class SqliteReader(Reader):

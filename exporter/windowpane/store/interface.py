@@ -1,31 +1,14 @@
-"""The store's interface: filters, and the protocol of what reads a store.
-
-Everything that the dashboard, the report, replay and `serve` read is in `EventReader`. Rows are plain frozen
-data, sorted and paged by the store, so the cost grows with the rows returned, not with the rows stored.
-"""
+"""Filters of what is read from a store, which sorts and pages the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.exceptions import EventFormatError
-from windowpane.store.records import (
-    AlertRow,
-    BlockRow,
-    DamagedEvent,
-    FleetTotals,
-    RepeatedDay,
-    SessionRow,
-    StoredEvent,
-    StoreSize,
-    ToolUse,
-    TrendRow,
-    TurnRow,
-)
 
 OnUnreadable = Callable[[int, EventFormatError], object]
 """Receives the `seq` of an event that cannot be decoded, and the error."""
@@ -120,111 +103,3 @@ class AlertFilter:
 
 
 ALL_ALERTS: Final = AlertFilter()
-
-
-class EventReader(Protocol):
-    """The read side: everything that the dashboard, the report and `serve` use."""
-
-    def sessions(self, query: SessionFilter = ...) -> Sequence[SessionRow]:
-        """Return the current revision of each session that matches, in the order of *query*."""
-        ...
-
-    def fleet_totals(self, query: SessionFilter, *, live_since: float) -> FleetTotals:
-        """Return the sums over all sessions that match, whatever the limit of *query*.
-
-        A session is live that has an event at or after *live_since* and no end.
-        """
-        ...
-
-    def session(self, session_id: str) -> SessionRow | None:
-        """Return one session, or None."""
-        ...
-
-    def find_sessions(self, prefix: str) -> Sequence[SessionRow]:
-        """Return the sessions whose id starts with *prefix*, at most 20."""
-        ...
-
-    def turns(self, session_id: str, *, first: int = 1, last: int | None = None) -> Sequence[TurnRow]:
-        """Return the turns of a session in order."""
-        ...
-
-    def blocks_at(self, session_id: str, turn: int) -> Sequence[BlockRow]:
-        """Return the exact window at the call of *turn*, in order; the reply of that turn is not part of it."""
-        ...
-
-    def removed_blocks(
-        self, session_id: str, turn: int, *, limit: int = 500, regretted: bool = False
-    ) -> Sequence[BlockRow]:
-        """Return the blocks removed before the call of *turn*, latest first; *regretted*: those needed again."""
-        ...
-
-    def events(self, query: EventFilter) -> Sequence[StoredEvent]:
-        """Return the events that match, by `seq`. Raises `EventFormatError` where one of them is damaged."""
-        ...
-
-    def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
-        """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
-        ...
-
-    def scan(
-        self, *, after_seq: int = 0, batch: int = 1_000, on_unreadable: OnUnreadable | None = None
-    ) -> Iterator[Sequence[StoredEvent]]:
-        """Yield every event of every session after *after_seq*, in batches; for folds.
-
-        Unreadable events are passed to *on_unreadable*; without it they raise `EventFormatError`.
-        """
-        ...
-
-    def count_events(self, query: EventFilter) -> int:
-        """Return the number of events that match, whatever the limit."""
-        ...
-
-    def alerts(self, query: AlertFilter = ...) -> Sequence[AlertRow]:
-        """Return the firings that match, newest first."""
-        ...
-
-    def content(self, digest: str) -> str | None:
-        """Return the captured text of a digest, or None."""
-        ...
-
-    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
-        """Return the distinct agents, models, sources and event types, for filters."""
-        ...
-
-    def tool_use(self, session_id: str, *, limit: int = 200) -> Sequence[ToolUse]:
-        """Return the tools, files and commands of a session, those carried through most calls first."""
-        ...
-
-    def tool_leaderboard(
-        self,
-        *,
-        by_target: bool = True,
-        projects: tuple[str, ...] | None = None,
-        since: float | None = None,
-        limit: int = 10,
-    ) -> Sequence[ToolUse]:
-        """Return the tools, or their files and commands, that cost most in the latest 200 sessions.
-
-        With *since*, only of sessions with an event at or after this time.
-        """
-        ...
-
-    def trends(
-        self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
-    ) -> Sequence[TrendRow]:
-        """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
-        ...
-
-    def repeated_days(
-        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
-    ) -> Sequence[RepeatedDay]:
-        """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""
-        ...
-
-    def size(self) -> StoreSize:
-        """Return how much is stored."""
-        ...
-
-    def version(self) -> int:
-        """Return a number that grows with every write; unchanged, every read returns the same."""
-        ...

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Unpack
 
 from windowpane.core.store_names import DATABASES, EXPECTED_URL, StoreName, StoreUrl, parse_store_name
 from windowpane.core.version import install_command
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.captured_content import Redactor
 from windowpane.store.embedded import SqliteReader, SqliteStore
 from windowpane.store.reads.reader import Reader
 from windowpane.store.sqlite.engine import BUSY_SECONDS
-from windowpane.store.store import Store
+from windowpane.store.store import Store, StoreOptions
 
 
 def open_store(
-    name: str | StoreName,
-    *,
-    capture: bool = False,
-    redact: Redactor | None = None,
-    audit_key: bytes | None = None,
-    old_audit_keys: Sequence[bytes] | None = None,
-    busy_seconds: float = BUSY_SECONDS,
+    name: str | StoreName, *, busy_seconds: float = BUSY_SECONDS, **options: Unpack[StoreOptions]
 ) -> Store:
     """Open a store for writing, created when missing. Raises `StoreError`; for the options see `Store`.
 
@@ -30,25 +23,11 @@ def open_store(
     """
     address = _database(name)
     if not isinstance(address, StoreUrl):
-        return SqliteStore(
-            address,
-            capture=capture,
-            redact=redact,
-            audit_key=audit_key,
-            old_audit_keys=old_audit_keys,
-            busy_seconds=busy_seconds,
-        )
+        return SqliteStore(address, busy_seconds=busy_seconds, **options)
     _require_driver()
     from windowpane.store.postgres.store import PostgresStore
 
-    return PostgresStore(
-        address,
-        capture=capture,
-        redact=redact,
-        audit_key=audit_key,
-        old_audit_keys=old_audit_keys,
-        busy_seconds=busy_seconds,
-    )
+    return PostgresStore(address, busy_seconds=busy_seconds, **options)
 
 
 def open_reader(name: str | StoreName, *, busy_seconds: float = BUSY_SECONDS) -> Reader:

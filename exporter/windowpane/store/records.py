@@ -144,6 +144,20 @@ class SessionRow:
     """Calls whose output, and with it their cost, is an estimate."""
     copied_turns: int = 0
     """Turns copied from another session, which counts their calls: no sum of this one includes them."""
+    stated_input_tokens: int | None = None
+    """Total that the recording states of the whole session, of no single call; likewise the two below."""
+    stated_output_tokens: int | None = None
+    stated_cost_dollars: float | None = None
+
+    @property
+    def is_cost_stated(self) -> bool:
+        """The cost of no call is known, but the recording states a total."""
+        return self.total_cost_dollars is None and self.stated_cost_dollars is not None
+
+    @property
+    def shown_cost_dollars(self) -> float | None:
+        """The cost with that of the sub-agents; the stated total where no call has one."""
+        return self.stated_cost_dollars if self.is_cost_stated else self.total_cost_dollars
 
     @property
     def total_cost_dollars(self) -> float | None:
@@ -336,6 +350,53 @@ class ToolUse:
     dollars: float | None
     """Their share of what those calls cost; None if no cost is known."""
     sessions: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The cost of one session since a moment."""
+
+    session_id: str
+    agent: str
+    """That of the session which it is a sub-agent of, where it is one."""
+    project: str
+    dollars: float
+    root_session_id: str
+    """The session that it is a sub-agent of, else its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedContent:
+    """The content of one type and name in one session: of a tool, a skill or a memory file."""
+
+    session: int
+    """Number of the session in the store."""
+    repository: str
+    """Its repository or folder; empty where neither is recorded, and in the composition of one session."""
+    content_type: ContentType
+    tool: str
+    """Empty for a memory file."""
+    target: str
+    """The skill, or the memory file; empty for other tools."""
+    blocks: int
+    tokens: int
+    carried_tokens: int
+    """Tokens times the calls that sent them."""
+    dollars: float | None
+    """Their share of what those calls cost; None if no cost is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """The named content of sessions."""
+
+    content: tuple[NamedContent, ...]
+    sessions: int
+    """Sessions that were read."""
+    in_range: int
+    """Sessions that match; of more than 1,000 the latest are read."""
+    repositories: tuple[str, ...] = ()
+    """All repositories of the range, by name."""
 
 
 @dataclass(frozen=True, slots=True)

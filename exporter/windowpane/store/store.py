@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ConfigurationError, EventsRefusedError, StoreError, UnconfirmedWriteError
-from windowpane.store import read_files, registry
+from windowpane.store import read_files
 from windowpane.store.captured_content import Redactor
 from windowpane.store.database import Database, Engine
 from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
@@ -28,7 +28,7 @@ from windowpane.store.records import ImportOutcome, Verification
 from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
-from windowpane.store.writes import chain, notes, projects, session_import
+from windowpane.store.writes import additions, chain
 from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
 from windowpane.store.writes.session_claims import SessionClaims
@@ -42,8 +42,18 @@ if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
     from windowpane.store.writes.spool import SpooledEvents
 
 
+class StoreOptions(TypedDict, total=False):
+    """The options of a `Store`, which describes them."""
+
+    capture: bool
+    redact: Redactor | None
+    audit_key: bytes | None
+    old_audit_keys: Sequence[bytes] | None
+    clock: Clock
+
+
 class Store(Reader):
-    """An `EventReader` that also writes: each write whole or not at all, also while other processes write.
+    """A `Reader` that also writes: each write whole or not at all, also while other processes write.
 
     *capture* stores the texts of blocks, each passed through *redact* first, which it requires. *audit_key* (else
     `WINDOWPANE_AUDIT_KEY` or the file `WINDOWPANE_AUDIT_KEY_FILE` names) makes the chains tamper-evident;
@@ -144,7 +154,9 @@ class Store(Reader):
         except UnicodeEncodeError:  # half a surrogate pair in a name: stored as the codec writes it
             return self._import(lambda: (decode(encode(event)) for event in events()))
 
-    def _import(self, events: session_import.EventFactory) -> ImportOutcome:
+    def _import(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+        from windowpane.store.writes import session_import
+
         capture = None if self._capture is None else self._capture.empty_copy()
         with self._engine.lend() as connection:
             comparison = session_import.compare(connection, events, capture)
@@ -312,22 +324,22 @@ class Store(Reader):
         Raises `StoreError` where the session's chain must not be continued by this process.
         """
         with self._writing() as writer:
-            return notes.add_note(writer, session_id, turn, text, kind)
+            return additions.add_note(writer, session_id, turn, text, kind)
 
     def delete_note(self, session_id: str, note_id: str) -> None:
         """Delete a note with a further event; both stay in the record. Raises `StoreError` if unknown."""
         with self._writing() as writer:
-            notes.delete_note(writer, session_id, note_id)
+            additions.delete_note(writer, session_id, note_id)
 
     def give_title(self, session_id: str, title: str) -> None:
         """Give a session a title that replaces the recording's, as an event of the session."""
         with self._writing() as writer:
-            notes.give_title(writer, session_id, title)
+            additions.give_title(writer, session_id, title)
 
     def assign_project(self, session_id: str, project: str) -> None:
         """Move a session to a project, as an event of the session. Raises `StoreError` for an unknown session."""
         with self._writing() as writer:
-            projects.assign(writer, session_id, project)
+            additions.assign_project(writer, session_id, project)
 
     # -- upkeep -----------------------------------------------------------------------------------------------
 
@@ -360,6 +372,8 @@ class Store(Reader):
 
     def admit_agent(self, name: str) -> str:
         """Return the metric label of an agent: its name for the first 50 of this store, else `other`."""
+        from windowpane.store import registry
+
         label = registry.label_of(name)
         with self._engine.lend() as connection:
             admitted = registry.known_agent(connection, label)
@@ -372,12 +386,16 @@ class Store(Reader):
         self, host: str, port: int, *, pid: int, started_at: float, scheme: str = "http", machine: str = ""
     ) -> None:
         """Record a running `/metrics` endpoint for service discovery."""
+        from windowpane.store import registry
+
         endpoint = registry.Endpoint(host, port, pid, started_at, scheme, machine)
         with self._writing() as writer:
             registry.register_endpoint(writer.connection, endpoint)
 
     def unregister_endpoint(self, host: str, port: int, *, machine: str = "") -> None:
         """Remove an endpoint that has stopped."""
+        from windowpane.store import registry
+
         with self._writing() as writer:
             registry.unregister_endpoint(writer.connection, host, port, machine)
 

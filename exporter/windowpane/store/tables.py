@@ -182,7 +182,8 @@ SESSIONS: Final = table(
     title_source name default '', folder text default '', repository text default '', branch text default '',
     agent_version name default '', label text default '', compressions_in_task integer default 0,
     project text default '', same_as text default '', estimated_outputs integer default 0,
-    copied_turns integer default 0, memory bytes
+    copied_turns integer default 0, stated_input_tokens integer null, stated_output_tokens integer null,
+    stated_cost_dollars real null, memory bytes
     """,
     key="key",
     indexes=(
@@ -226,7 +227,8 @@ BLOCKS: Final = table(
     turn_removed integer null, removed_by text null, reason text null, score real null,
     replaced_by text null, last_referenced integer null, references integer default 0,
     regretted_turn integer null, tool text null, target text null, tokens integer default 0,
-    calls_in integer default 0, price_in integer default 0, calls_out integer null, price_out integer null
+    calls_in integer default 0, price_in integer default 0, calls_out integer null, price_out integer null,
+    content_type name default ''
     """,
     key="session, block_id",
     indexes=[index("blocks_left", "session, left_seq, entered_seq")],
@@ -295,6 +297,12 @@ CONTENT_NUMBERS: Final = table(
     "content_numbers", "id integer, digest text", key="id", unique="digest", numbered=True
 )
 AGENTS: Final = table("agents", "name text", key="name")
+QUOTAS: Final = table(
+    "quotas",
+    "agent name, minutes integer, resets_at integer, percent integer, at real",
+    key="agent, minutes, resets_at, percent",
+)
+"""The time at which each whole percent of a plan's quota was first seen used, by the end of its window."""
 ENDPOINTS: Final = table(
     "endpoints",
     "machine text, host text, port integer, pid integer, started_at real, scheme text",
@@ -328,7 +336,7 @@ PROJECTIONS: Final = (TURNS, BLOCKS, ALERTS, LATE_EVENTS, SESSION_DAYS, CALL_IDS
 """Tables that a fold of a session's events fills; each has the column `session`."""
 TABLES: Final = (
     STORE, SCHEMA_VERSIONS, EVENT_TYPES, EVENTS, SESSIONS, *PROJECTIONS, DAILY, PRUNED_DAYS, HEADS,
-    RECEIVED_STREAMS, CONTENTS, CONTENT_QUEUE, CONTENT_NUMBERS, AGENTS, ENDPOINTS, REPLAYS, REPLAY_RUNS,
+    RECEIVED_STREAMS, CONTENTS, CONTENT_QUEUE, CONTENT_NUMBERS, AGENTS, QUOTAS, ENDPOINTS, REPLAYS, REPLAY_RUNS,
     READ_FILES, COPIED_FROM,
 )  # fmt: skip
 

@@ -11,16 +11,28 @@ from typing import Any, Final
 
 from windowpane.core import events as e
 from windowpane.core.vocabulary import REWOUND, RULE_FATES, UNKNOWN_CAUSE, ContentType
-from windowpane.text.formats import count, decimal, dollars, percent, ratio, reduction, seconds, tokens
+from windowpane.text.formats import (
+    count,
+    decimal,
+    dollars,
+    percent,
+    ratio,
+    reduction,
+    seconds,
+    stated_totals,
+    tokens,
+)
 from windowpane.text.labels import (
     CACHE_BREAK_LABELS,
     CONTENT_LABELS,
     COUNT_SOURCE_LABELS,
     LIMIT_SOURCE_LABELS,
+    MISSTEP_LABELS,
     RULE_FATE_LABELS,
     content_name,
 )
 from windowpane.text.losses import facts_text, soundness_text
+from windowpane.text.quota import used_windows
 from windowpane.text.zones import zone_label
 
 NOTE_CHARACTERS: Final = 160
@@ -292,6 +304,10 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "reply.discarded": lambda data: (
         f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
     ),
+    "static_content.removed": lambda data: (
+        f"No longer sent: {count(len(data.block_ids), 'system prompt or tool definition')}"
+        f" ({tokens(data.tokens)} tokens)."
+    ),
     "content.compressed": _content_compressed,
     "compaction.measured": _compaction_measured,
     "fidelity.evaluated": _fidelity_evaluated,
@@ -304,6 +320,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Budget of {_spaced(data.component)} would be exceeded by {tokens(data.requested_tokens)} tokens "
         f"({tokens(data.used_tokens)} of {tokens(data.budget_tokens)} used); {_spaced(data.action)}."
     ),
+    "quota.measured": lambda data: f"Quota of the plan: {used_windows(data)}.",
     "note.written": lambda data: f"Note written ({data.category}, {tokens(data.tokens)} tokens).",
     "note.added": lambda data: f"{data.kind.capitalize()} of a reader{_because(_start(data.note))}",
     "note.deleted": lambda _data: "A reader deleted a note.",
@@ -343,6 +360,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Usage report of {tokens(data.reported_tokens)} tokens rejected: {data.rule}."
     ),
     "limit.changed": _limit_changed,
+    "totals.stated": lambda data: (
+        f"{stated_totals(data.input_tokens, data.output_tokens, data.cost_dollars).capitalize()}."
+    ),
     "breaker.opened": lambda data: (
         f"Circuit breaker opened after {count(data.attempts, 'attempt')}{_because(data.reason)}."
     ),
@@ -365,6 +385,9 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,
+    "misstep.observed": lambda data: (
+        f"{MISSTEP_LABELS[data.misstep].capitalize()} of turn {data.call_turn}: {data.block_id}."
+    ),
     "alert.fired": _alert_fired,
     "alert.resolved": _alert_resolved,
     "notification.delivered": _notification_delivered,

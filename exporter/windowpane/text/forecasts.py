@@ -10,8 +10,6 @@ TYPE_CHECKING = False  # the status line of a coding agent, which uses this, mus
 if TYPE_CHECKING:
     from typing import Final, Literal, Protocol
 
-    from windowpane.core.events import Pressure
-
     class Forecasted(Protocol):
         """A row or measurement with both forecasts."""
 
@@ -23,6 +21,29 @@ if TYPE_CHECKING:
         @property
         def turns_until_compaction(self) -> float | None:
             """Median of the turns until the agent compacts by itself; None where its level is unknown."""
+            ...
+
+    class Banded(Forecasted, Protocol):
+        """A turn or measurement with the 10–90 bands of both forecasts as well."""
+
+        @property
+        def turns_until_red_p10(self) -> float | None:
+            """Early end of the turns until red."""
+            ...
+
+        @property
+        def turns_until_red_p90(self) -> float | None:
+            """Late end of the turns until red."""
+            ...
+
+        @property
+        def turns_until_compaction_p10(self) -> float | None:
+            """Early end of the turns until the agent compacts by itself."""
+            ...
+
+        @property
+        def turns_until_compaction_p90(self) -> float | None:
+            """Late end of the turns until the agent compacts by itself."""
             ...
 
 
@@ -65,11 +86,11 @@ def next_event(forecasted: Forecasted) -> NextEvent:
     return NextEvent("red", forecasted.turns_until_red)
 
 
-def next_band(pressure: Pressure) -> tuple[float | None, float | None]:
+def next_band(measured: Banded) -> tuple[float | None, float | None]:
     """Return the 10–90 band of the turns until the next event."""
-    if pressure.turns_until_compaction is not None:
-        return pressure.turns_until_compaction_p10, pressure.turns_until_compaction_p90
-    return pressure.turns_until_red_p10, pressure.turns_until_red_p90
+    if measured.turns_until_compaction is not None:
+        return measured.turns_until_compaction_p10, measured.turns_until_compaction_p90
+    return measured.turns_until_red_p10, measured.turns_until_red_p90
 
 
 def with_band(median: float | None, early: float | None, late: float | None) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "–"
 ESTIMATED: Final = "≈"
+STATED: Final = "*"
+"""Behind a total that the recording states of the whole session."""
 
 
 def in_ascii(text: str) -> str:
@@ -108,10 +110,22 @@ def reduction(value: float | None) -> str:
     return UNKNOWN if value is None or math.isnan(value) else f"{value:.1f} to 1"
 
 
-def dollars(value: float | None, *, estimated: bool = False) -> str:
-    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`, `≈$0.42`."""
+def stated_totals(input_tokens: int | None, output_tokens: int | None, cost: float | None) -> str:
+    """Return the totals that a recording states: `stated by the recording: sent 1,204 tokens, cost $0.42`."""
+    parts = [
+        f"sent {tokens(input_tokens)} tokens" if input_tokens else "",
+        f"written {tokens(output_tokens)}" if output_tokens else "",
+        f"cost {dollars(cost)}" if cost else "",
+    ]
+    return f"stated by the recording for the whole session: {', '.join(filter(None, parts))}"
+
+
+def dollars(value: float | None, *, estimated: bool = False, stated: bool = False) -> str:
+    """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`, `≈$0.42`, `$0.42*` for a stated total."""
     if value is None or math.isnan(value):
         return UNKNOWN
+    if stated:
+        return dollars(value) + STATED
     if estimated:
         return ESTIMATED + dollars(value)
     if value == 0 or 0.01 <= abs(value) < 1_000:

@@ -10,6 +10,7 @@ from windowpane.core.vocabulary import (
     CacheBreakCause,
     Component,
     ContentType,
+    Misstep,
     RuleFate,
     RuleSource,
     Severity,
@@ -42,7 +43,10 @@ COMPONENT_LABELS: Final[dict[Component, str]] = {
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
-    "provider": "from the provider",
+    "provider": "stated by the agent or provider",
+    "settings": "by the agent's settings",
+    "status_line": "by the agent's status line",
+    "earlier": "as in an earlier session of the project",
     "catalogue": "from the model catalog",
     "preset": "the default of the preset",
     "assumed": "assumed",
@@ -67,6 +71,13 @@ RULE_SOURCE_LABELS: Final[dict[RuleSource, str]] = {
     "system": "system prompt",
     "memory": "memory file",
 }
+MISSTEP_LABELS: Final[dict[Misstep, str]] = {
+    "error": "tool error",
+    "repeated_read": "repeated read",
+    "repeated_call": "repeated call",
+    "correction": "correction by the user",
+}
+
 CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
     "added": "content was added before content that was sent already",
     "edited": "content that was sent already was changed",
@@ -130,7 +141,15 @@ MARK_OF: Final[dict[str, EventMark]] = {
 """Marks by event name; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
-    {"turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured"}
+    {
+        "turn.started",
+        "turn.ended",
+        "block.added",
+        "blocks.referenced",
+        "reply.discarded",
+        "static_content.removed",
+        "pressure.measured",
+    }
 )
 """Events of every turn; all others are noteworthy."""
 

@@ -31,6 +31,10 @@ ACCENT: Final = Tone("#2B6CB0", "#63A4E8")
 EVENT: Final = Tone("#4A5668", "#AEB9C7")
 """Marks of events: a quiet color, because an event need not be a problem."""
 
+STACKING: Final[tuple[Component, ...]] = (
+    "unattributed", "system_prompt", "tool_definitions", "memory_injection", "message_history", "tool_results",
+)  # fmt: skip
+"""Components of a chart from the bottom up; those at the start of every call come first."""
 COMPONENT_TONES: Final[dict[Component, Tone]] = {
     "system_prompt": Tone("#44546A", "#8FA3BF"),
     "tool_definitions": Tone("#7C8DA6", "#66788F"),

@@ -112,13 +112,10 @@ def test_back_returns_to_the_turn_before(here: Any) -> None:
 
 
 def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
-    page = here.open(
-        "session", session="pi-managed-8k", turn="40", compression="2", scale="content", events="noteworthy"
-    )
+    page = here.open("session", session="pi-managed-8k", turn="40", compression="2", events="noteworthy")
     page.get_by_role("heading", name="Turn 40:").wait_for()
 
     expect(chosen(here, "Compression")).to_have_value(re.compile("^2 of .*: turn 5: compaction, accepted$"))
-    expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
     page.get_by_role("tab", name="Log").click()
     expect(page.get_by_role("radio", name="noteworthy, whole session")).to_be_checked()
 
@@ -126,9 +123,6 @@ def test_a_session_opens_as_it_was_looked_at(here: Any) -> None:
 def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     page = here.open("session", session="pi-managed-8k", turn="40", compression="2")
     page.get_by_role("heading", name="Turn 40:").wait_for()
-    page.get_by_text("up to the content").click()
-    page.wait_for_url("**scale=content**")
-    here.settle()
     page.get_by_role("tab", name="Log").click()
     page.wait_for_url("**tab=events**")
     here.settle()
@@ -143,7 +137,6 @@ def test_what_is_changed_on_a_session_is_in_the_address(here: Any) -> None:
     page.wait_for_url("**turn=41**")
     here.settle()
     assert "compression" not in page.url
-    assert "scale=content" in page.url
     assert "events=noteworthy" in page.url
 
 

@@ -95,7 +95,7 @@ def test_a_failed_page_is_reported(here: Any, broken: Broken) -> None:
     page.goto(here.url)
 
     assert_reported(here, broken)
-    here.assert_shows("1 live session, none needs you.")
+    here.assert_shows("1 live session, none in red or with a warning.")
     here.open("audit")
     here.assert_shows("seq 1 to 100 shown")
 

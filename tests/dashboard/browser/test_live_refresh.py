@@ -42,7 +42,7 @@ def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
 def test_a_session_grows_and_the_reader_stays(
     site: Callable[..., Any], small_store: SqliteStore, builders: Any
 ) -> None:
-    """Turn, scale and the place on the screen survive new turns; the metrics above are updated.
+    """Turn and the place on the screen survive new turns; the metrics above are updated.
 
     The first findings appear with them, above what is read.
     """
@@ -51,7 +51,7 @@ def test_a_session_grows_and_the_reader_stays(
     cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
     small_store.append(events[:cut])
     here = site(Path(small_store.path))
-    page = here.open("session", session="growing", turn="9", scale="content")
+    page = here.open("session", session="growing", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
     page.get_by_text("39 turns").first.wait_for()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
@@ -66,7 +66,6 @@ def test_a_session_grows_and_the_reader_stays(
     expect(page.get_by_role("heading", name="Turn 9:")).to_have_count(1)
     assert "turn=9" in page.url
     assert page.evaluate(READ) == pytest.approx(place, abs=2)
-    expect(page.get_by_role("radio", name="up to the content")).to_be_checked()
 
 
 def test_the_last_turn_follows_the_session(

@@ -1,4 +1,4 @@
-"""The charts of cost, cache, resent content and facts agree with the data."""
+"""The charts of cost, cache and facts agree with the data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from windowpane.store.embedded import SqliteStore
-from windowpane_dashboard.charts.costs import cache_chart, cost_chart, resent_chart
+from windowpane_dashboard.charts.costs import cache_chart, cost_chart
 from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.style.theme import LIGHT
@@ -33,20 +33,3 @@ def test_facts_are_counted_in_the_legend() -> None:
     figure = facts_bar({"kept": 6, "recoverable": 0, "lost": 3, "contradicted": 1}, LIGHT)
 
     assert [trace.name for trace in figure.data] == ["kept 6", "lost 3", "contradicted 1"]
-
-
-def test_stale_and_duplicate_tokens_add_up(small_store: SqliteStore) -> None:
-    turns = read_timeline(small_store, "refactor-api").turns.copy()
-    turns["stale_tokens"], turns["duplicate_tokens"] = turns["used"] * 0.2, turns["used"] * 0.05
-
-    figure = resent_chart(turns, LIGHT)
-
-    assert figure is not None
-    bars = [np.array(trace.y) for trace in figure.data if trace.type == "bar"]
-    assert np.allclose(sum(bars), turns["used"])
-
-
-def test_without_stale_or_duplicate_tokens_nothing_is_drawn(small_store: SqliteStore) -> None:
-    turns = read_timeline(small_store, "refactor-api").turns.assign(stale_tokens=0.0, duplicate_tokens=0.0)
-
-    assert resent_chart(turns, LIGHT) is None

@@ -110,15 +110,14 @@ def test_late_values_do_not_undo_back(app: AppTest) -> None:
     assert_stays(app, 9)
 
 
-def test_the_scale_and_the_listed_events_follow_the_address(app: AppTest) -> None:
+def test_the_listed_events_follow_the_address(app: AppTest) -> None:
     late = Late(app)
     late.keep()
-    app.query_params["scale"], app.query_params["events"] = "content", "noteworthy"
+    app.query_params["events"] = "noteworthy"
     app.run()
     late.send()
 
-    assert {group.value for group in app.segmented_control} == {"content", "Events", "noteworthy"}
-    assert address_of(app)["scale"] == "content"
+    assert {group.value for group in app.segmented_control} == {"Events", "noteworthy"}
     assert address_of(app)["events"] == "noteworthy"
 
 

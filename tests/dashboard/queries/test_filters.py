@@ -55,7 +55,7 @@ def test_a_session_address_survives_being_quoted_in_a_link(session: str | None, 
 @given(
     st.builds(
         SessionAddress, session=TEXTS, turn=TURNS, compression=TURNS,
-        scale=st.sampled_from([None, "limit", "content"]), events=st.sampled_from([None, "noteworthy"]),
+        events=st.sampled_from([None, "noteworthy"]),
     )
 )  # fmt: skip
 def test_a_session_view_survives_the_address(address: SessionAddress) -> None:

@@ -16,7 +16,6 @@ from windowpane.core.events import AlertFired
 from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.records import SessionRow
 from windowpane.text.formats import size
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
@@ -162,12 +161,13 @@ def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
 
 def test_estimates_are_marked_in_the_fleet_table(small_store: SqliteStore) -> None:
     listed = listed_now(small_store)
-    rows: list[SessionRow] = [replace(listed.rows[0], count_source="estimate"), *listed.rows[1:]]
-    frame = fleet_frame(replace(listed, rows=tuple(rows)), time.time())
+    estimated = replace(listed.rows[0], count_source="estimate")
+    stated = replace(listed.rows[1], cost_dollars=None, subagent_cost_dollars=None, stated_cost_dollars=2.5)
+    frame = fleet_frame(replace(listed, rows=(estimated, stated, *listed.rows[2:])), time.time())
 
     html = fleet_styled(frame, LIGHT).to_html()
 
-    assert html.count("≈") == 1
+    assert html.count("≈") == html.count("$2.50*") == 1
 
 
 @pytest.mark.parametrize(("worst", "zone"), [("critical", "red"), ("warning", "orange"), ("info", None)])

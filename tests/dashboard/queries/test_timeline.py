@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 from tests.dashboard.timelines import TURN
 
 from windowpane.store.embedded import SqliteStore
-from windowpane_dashboard.queries.timeline import read_timeline, turn_at, turns_frame
+from windowpane_dashboard.queries.timeline import read_timeline, turns_frame
 
 
 def test_an_unmeasured_turn_is_omitted(empty_store: SqliteStore, builders: Any) -> None:
@@ -41,9 +40,3 @@ class TestTurns:
 
         assert turns_frame([TURN, estimate, open_turn])["sent"].sum() == 800
         assert turns_frame([estimate, open_turn])["sent"].sum() == 300
-
-
-def test_a_time_selects_the_first_turn_at_or_after_it() -> None:
-    turns = pd.DataFrame({"turn": [3, 4, 5], "at": [10.0, 20.0, 30.0]})
-
-    assert [turn_at(turns, at) for at in (0.0, 10.0, 10.5, 30.0, 99.0)] == [3, 3, 4, 5, 5]

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from windowpane.store.records import BlockRow, TrendRow
-from windowpane_dashboard.charts.fill import area_blocks, area_id, fill_treemap
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
@@ -60,17 +59,6 @@ def test_one_day_is_drawn_with_days_around_it() -> None:
     assert figure.layout.xaxis.dtick == 24 * 3_600_000
 
 
-def test_an_area_of_the_treemap_has_the_largest_block() -> None:
-    fill = filled([block(1, target="a.py"), block(2, target="a.py", tokens=900), block(3, tool_name="bash")])
-
-    assert area_blocks(fill) == {
-        area_id("tool_results", "read", "a.py"): "b2",
-        area_id("tool_results", "bash"): "b3",
-    }
-    drawn = fill_treemap(fill, LIGHT).data[0]
-    assert set(area_blocks(fill)) == set(drawn.ids) - set(drawn.parents)
-
-
 def test_lines_beyond_the_sixth_are_summed() -> None:
     rows = [row(20_000, agent=f"agent {number}", calls=number + 1) for number in range(9)]
     ranged = trends(rows, TrendAddress())
@@ -108,12 +96,9 @@ def test_names_in_charts_are_escaped(palette: Any) -> None:
     hostile = "<img src=x onerror=alert(1)>"
     ranged = trends([row(20_000, agent=hostile, cost_dollars=1.0)], TrendAddress())
     figure = trend_chart(ranged, MEASURES[0], palette)
-    treemap = fill_treemap(filled([block(1, tool_name=hostile, target=hostile)]), palette)
 
     assert figure is not None
     assert "<img" not in figure.to_json().replace("\\u003c", "<")
-    labels = [*treemap.data[0].labels, *treemap.data[0].hovertext]
-    assert not any("<img" in label for label in labels)
 
 
 def test_the_parts_of_a_window_sum_to_it() -> None:
@@ -126,9 +111,6 @@ def test_the_parts_of_a_window_sum_to_it() -> None:
     assert len(top) == TOP + 2
     assert top["tokens"].iloc[-1] == total
     assert top["tokens"].iloc[:-1].sum() == total
-    tree = fill_treemap(fill, LIGHT).data[0]
-    roots = [size for size, parent in zip(tree.values, tree.parents, strict=True) if not parent]
-    assert sum(roots) == total
 
 
 def test_a_release_is_compared_per_session() -> None:

@@ -92,7 +92,7 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
     assert frame.loc["Window in red", "lasted"].startswith("1 turn, ")
     assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
     assert frame.loc["Compaction soon", "ended"] == "fires now"
-    assert frame.loc["Compaction soon", "delivery"] == "none"
+    assert frame.loc["Compaction soon", "delivery"] == ""
     assert "1 warning" in sentence(alerts_headline(listed))
     assert "1 message did not arrive" in sentence(alerts_headline(listed))
 

@@ -30,16 +30,13 @@ def side(store: SqliteStore, session_id: str) -> ComparedSession:
     )
 
 
-def test_differences_name_the_better_side(small_store: SqliteStore) -> None:
+def test_differences_are_those_of_b_against_a(small_store: SqliteStore) -> None:
     frame = differences(side(small_store, "refactor-api"), side(small_store, "short")).set_index("measure")
 
     assert frame.loc["turns", "A"] == "23"
     assert frame.loc["turns", "B"] == "1"
-    assert frame.loc["turns", "better"] == ""
-    assert frame.loc["peak utilization", "better"] == "B"
     assert "points" in frame.loc["peak utilization", "B against A"]
     assert frame.loc["worst zone", "B against A"] == "milder"
-    assert frame.loc["regrets", "better"] == "B"
     assert frame.loc["cost", "B against A"] == "–"
 
 
@@ -57,7 +54,6 @@ def test_the_headline_names_the_differences(small_store: SqliteStore) -> None:
 
     headline = compare_headline(differences(one, other))
     assert headline.startswith("B against A: peak utilization −")
-    assert "better in" not in headline
 
 
 def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
@@ -159,14 +155,14 @@ class TestCompare:
         )
         frame = differences(one, other).set_index("measure")
 
-        assert frame.loc["tokens sent", ["A", "B", "B against A", "better"]].tolist() == [
-            "1,600", "2,000", "+400 (+25%)", "A",
+        assert frame.loc["tokens sent", ["A", "B", "B against A"]].tolist() == [
+            "1,600", "2,000", "+400 (+25%)",
         ]  # fmt: skip
-        assert frame.loc["of these stale", ["A", "B", "B against A", "better"]].tolist() == [
-            "5%", "4%", "−1.0 points", "B",
+        assert frame.loc["of these stale", ["A", "B", "B against A"]].tolist() == [
+            "5%", "4%", "−1.0 points",
         ]  # fmt: skip
-        assert frame.loc["cost", ["B against A", "better"]].tolist() == ["+$0.50 (+50%)", "A"]
-        assert frame.loc["input from the cache", ["A", "B", "better"]].tolist() == ["40%", "60%", "B"]
+        assert frame.loc["cost", "B against A"] == "+$0.50 (+50%)"
+        assert frame.loc["input from the cache", ["A", "B"]].tolist() == ["40%", "60%"]
 
 
 def test_the_page_draws_sessions_that_are_over_on_the_same_axes(

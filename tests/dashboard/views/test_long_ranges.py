@@ -64,7 +64,7 @@ def test_the_audit_page_searches_the_copy(copied: SqliteStore, open_page: OpenPa
 
 
 def test_the_trends_page_reads_the_copy(copied: SqliteStore, open_page: OpenPage, page_text: PageText) -> None:
-    app = open_page("trends")
+    app = open_page("trends", top="file")
 
     assert not app.exception
     assert "Over the sessions of this range" in page_text(app)
@@ -80,7 +80,7 @@ def test_pages_show_the_store_while_clickhouse_is_down(
 ) -> None:
     clickhouse_server.kill()
 
-    app = open_page(page)
+    app = open_page(page, **({"top": "file"} if page == "trends" else {}))
 
     assert not app.exception
     assert not app.error

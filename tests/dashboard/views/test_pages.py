@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -202,6 +201,16 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert [tab.label for tab in app.tabs] == [
         "Window", "Losses", "Cost", "Log",
     ]  # fmt: skip
+
+
+def test_the_session_page_marks_the_total_of_a_whole_session() -> None:
+    row = SimpleNamespace(
+        cost_dollars=None, stated_input_tokens=1_200, stated_output_tokens=30, stated_cost_dollars=1.5
+    )
+    label, text, help_text = session_header._cost(row)
+
+    assert (label, text) == ("Cost", "$1.50*")
+    assert "sent 1,200 tokens, written 30, cost $1.50" in help_text
 
 
 def test_the_session_page_forecasts_what_the_fleet_does(
@@ -461,16 +470,6 @@ def test_an_unchanged_session_is_read_once(
     small_store.append([last._replace(n=9_000, data=CheckpointSaved(2, "milestone", 10, "d" * 32))])
     app.run()
     assert len(calls) == 2 * seen
-
-
-def test_a_time_selects_its_turn(small_store: SqliteStore, open_page: OpenPage) -> None:
-    app = open_page("session", session="refactor-api", turn="20")
-    field = app.datetime_input[0]
-
-    field.set_value(field.value - timedelta(minutes=5)).run()
-
-    assert not app.exception
-    assert 9 <= int("".join(app.query_params["turn"])) <= 11
 
 
 def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -68,21 +69,20 @@ def test_an_unknown_block_is_no_error(small_store: SqliteStore, open_page: OpenP
     assert "not recorded" in page_text(app)
 
 
+def links(app: Any) -> list[str]:
+    return [link.proto.label for link in app.get("page_link") if "background" in link.proto.label]
+
+
 def test_a_word_is_found_on_the_search_page(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
     app = open_page("search", text="axio")
-    assert "axios" in app.dataframe[0].value["text"].iloc[0]
-
-    block = removed_block(captured)
-    app = open_page("search", text="file_16", pick=f"{block}:{SESSION}")
-    assert not app.exception
-    assert "Its life in this session" in page_text(app)
+    assert ":orange-background[**axio**]s" in links(app)[0]
 
 
 def test_text_is_found_within_the_session(captured: SqliteStore, open_page: OpenPage) -> None:
     app = open_page("session", session=SESSION, text="file_3.py")
 
     assert not app.exception
-    assert any("file_3.py" in line for line in app.dataframe[0].value["text"])
+    assert ":orange-background[**file\\_3\\.py**]" in links(app)[0]
 
 
 def test_a_note_is_added_shown_and_deleted(captured: SqliteStore, open_page: OpenPage, page_text) -> None:

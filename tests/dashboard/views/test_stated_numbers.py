@@ -13,11 +13,8 @@ from streamlit.testing.v1 import AppTest
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, SessionDescribed, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
-from windowpane.text.labels import COMPONENT_LABELS
-from windowpane_dashboard.queries.turn_flow import flow_sums, is_arrival, turn_flow
 from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 OpenPage = Callable[..., AppTest]
@@ -69,32 +66,6 @@ def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
     assert [row.regrets for row in empty_store.sessions(SessionFilter())] == [1]
 
     assert "1 block was needed again" in page_text(open_page("session", session="s"))
-
-
-def test_two_compared_turns_have_the_tokens_of_the_chart(empty_store: SqliteStore) -> None:
-    events: list[Event] = []
-    tracker = tracked(events)
-    for turn, total in enumerate((2_000, 4_200, 2_100), 1):
-        read_file(tracker, turn, f"c{turn}", float(turn))
-        tracker.add("user_message", f"go on {turn}", 500, at=float(turn))
-        tracker.end_turn(Usage(total), at=float(turn))
-    tracker.flush()
-    empty_store.append(events)
-    turns = {row.turn: row for row in empty_store.turns("s")}
-
-    for first, last in ((1, 2), (2, 3)):
-        sums = flow_sums(turn_flow(empty_store, "s", first, last))
-        arrived = sums["flow"].map(is_arrival).astype(bool)
-        stayed = sums["flow"] == "stayed"
-        for turn, side in ((first, sums[~arrived]), (last, sums[stayed | arrived])):
-            drawn = side.groupby("component")["tokens"].sum().to_dict()
-            measured = {
-                COMPONENT_LABELS[name]: turns[turn].components[name]
-                for name in COMPONENTS
-                if turns[turn].components.get(name)
-            }
-            assert drawn == measured
-            assert sum(drawn.values()) == turns[turn].used_final
 
 
 def test_a_turn_that_has_not_ended_is_named_as_such(

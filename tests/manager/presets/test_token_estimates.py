@@ -3,62 +3,16 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import pytest
 from builders import filler, manager
 
 from windowpane.core.events import PressureMeasured, TurnEnded, UsageRejected
 from windowpane.manager.messages import openai_messages
-from windowpane.manager.presets.picoclaw import (
-    MEDIA_TOKENS,
-    estimate_message_tokens,
-    estimate_tool_definition_tokens,
-)
 from windowpane.manager.presets.preset import CharacterEstimate
 from windowpane.testing import RecordingSink, chat_reply
 
 PICTURE = "data:image/png;base64," + base64.b64encode(b"\x00" * 3_000_000).decode()
-
-
-def count(**message: Any) -> int:
-    return estimate_message_tokens({"role": "assistant", "content": "", **message})
-
-
-def call(arguments: Any = "{}") -> dict[str, Any]:
-    return {"id": "call_1", "type": "function", "function": {"name": "read_file", "arguments": arguments}}
-
-
-def test_an_empty_message_costs_its_structure() -> None:
-    assert count() == 12 * 2 // 5
-
-
-def test_tool_calls_add_to_the_text() -> None:
-    assert count(content="hi", tool_calls=[call()]) > count(content="hi")
-    assert count(tool_calls=[{"id": "1", "name": "read_file"}]) > count(tool_calls=[{"id": "1"}])
-
-
-def test_long_arguments_count_in_full() -> None:
-    """5,000 characters of arguments are at least 2,000 tokens at two and a half characters a token."""
-    assert count(tool_calls=[call("x" * 5_000)]) >= 2_000
-
-
-def test_reasoning_adds() -> None:
-    assert count(content="hi", reasoning_content="because " * 50) > count(content="hi") + 100
-
-
-def test_images_are_flat_and_their_bytes_never_count() -> None:
-    image = {"type": "image_url", "image_url": {"url": PICTURE}}
-    text = {"type": "text", "text": "look"}
-    plain = estimate_message_tokens({"role": "user", "content": "look"})
-    two = estimate_message_tokens({"role": "user", "content": [text, image, image]})
-    inside = estimate_message_tokens(
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": [text, image]}]}
-    )
-
-    assert two == plain + 2 * MEDIA_TOKENS
-    assert inside == plain + MEDIA_TOKENS
-    assert count(media=[PICTURE]) == count() + MEDIA_TOKENS
 
 
 def test_the_manager_counts_an_image_flat() -> None:
@@ -69,27 +23,6 @@ def test_the_manager_counts_an_image_flat() -> None:
         window.on_turn_start()
 
         assert window.status().used_tokens == 1 + 2 * 1_000
-
-
-def test_parts_of_a_system_prompt_stand_instead_of_it() -> None:
-    whole = count(content="x" * 1_000)
-    parts = [{"text": "x" * 500}, {"text": "x" * 500}]
-
-    assert count(content="x" * 1_000, system_parts=parts) == (1_000 + 2 * 20 + 12) * 2 // 5
-    assert whole < count(content="x" * 1_000, system_parts=parts) < 2 * whole
-    assert count(content="x" * 1_000, system_parts=[{"text": "short"}]) == whole
-
-
-def test_tool_definitions_count_and_none_costs_nothing() -> None:
-    tool = {"function": {"name": "f", "description": "does it", "parameters": {"type": "object"}}}
-
-    assert estimate_tool_definition_tokens([]) == 0
-    assert estimate_tool_definition_tokens([tool] * 3) > estimate_tool_definition_tokens([tool]) > 0
-
-
-def test_characters_outside_ascii_count_as_themselves() -> None:
-    assert count(content="你好世界") > count()
-    assert count(tool_calls=[call({"path": "文件" * 100})]) < count(tool_calls=[call({"path": "x" * 300})])
 
 
 @pytest.mark.parametrize(("characters", "tokens"), [(4_000, 1_000), (20_000, 5_000), (0, 0)])

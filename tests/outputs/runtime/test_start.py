@@ -464,3 +464,35 @@ def test_a_second_start_names_the_settings_that_have_no_effect(
     [warning] = [record.getMessage() for record in caplog.records]
     assert "store.capture, store.path" in warning
     assert "secret-name" not in warning
+
+
+OBSERVING = """
+import sys
+import openai
+import windowpane
+
+client = openai.OpenAI(api_key="x")
+before = set(sys.modules)
+windowpane.start(port=0, store=sys.argv[1])
+windowpane.observe(client)
+print(*sorted(set(sys.modules) - before))
+windowpane.stop()
+"""
+NEEDED_LATER = {
+    "ahocorasick", "click", "genai_prices", "numpy", "rich", "tiktoken", "toktok", "yaml",
+    "windowpane.cli", "windowpane.core.redaction.redactor", "windowpane.evaluation", "windowpane.manager",
+    "windowpane.report", "windowpane.sources.imports", "windowpane.store.audit",
+    "windowpane.store.writes.session_import",
+}  # fmt: skip
+"""Loaded by what needs it: the first text that is counted or redacted, a file of settings, an import."""
+
+
+def test_an_agent_loads_only_what_it_needs(tmp_path: Path) -> None:
+    store = tmp_path / "windowpane.db"
+    result = subprocess.run(
+        [sys.executable, "-c", OBSERVING, store], capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    loaded = set(result.stdout.split())
+
+    assert "windowpane.sources.clients.recording" in loaded
+    assert loaded & NEEDED_LATER == set()

@@ -439,7 +439,7 @@ def test_edits_by_the_provider_are_read(stream: bool) -> None:
         reply = read_whole({**MESSAGE, "context_management": edits}, "anthropic")
 
     assert reply.edits == (
-        ContextEdit("clear_tool_uses_20250919", 50_000, 8), ContextEdit("clear_thinking_20251015", 15_000, 3)
+        ContextEdit("clear_tool_uses_20250919", 8), ContextEdit("clear_thinking_20251015", 3)
     )  # fmt: skip
 
 

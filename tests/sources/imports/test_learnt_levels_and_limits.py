@@ -11,13 +11,23 @@ from typing import Any
 
 import pytest
 
+from windowpane.core.agents import EarlierSessions, EvidentWindow
 from windowpane.core.events import Event, PressureMeasured, Usage
+from windowpane.core.tracking import SessionInfo
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback import session_events
-from windowpane.sources.transcripts.records import Compacted, ContentAdded, ModelCalled, Record, SessionOpened
+from windowpane.sources.transcripts.records import (
+    Compacted,
+    ContentAdded,
+    ModelCalled,
+    Record,
+    SessionDescribed,
+    SessionOpened,
+)
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.records import SessionRow
 
 KEYS = tuple(f"{number}0000000-0000-4000-8000-000000000000" for number in range(1, 4))
 
@@ -146,6 +156,61 @@ def test_a_call_above_an_assumed_window_refutes_the_zones_measured_against_it(st
     assert (session.limit_tokens, session.limit_source) == (1_000_000, "observed_floor")
     assert session.worst_zone == "green"
     assert session.peak_utilization == pytest.approx(0.241, abs=0.001)
+
+
+def claude_session(
+    store: SqliteStore, key: str, *totals: int, start: float, folder: str = "/home/ada/project"
+) -> SessionRow:
+    """Import a session of Claude Code with calls of these totals, and return its row."""
+    playback = playback_settings(store.digester(), history=store.earlier_sessions)
+    model = "claude-sonnet-4-6"
+    opened = SessionOpened(key, "claude-code", model, at=start, agent_version="2.1.100", folder=folder)
+    recording: list[Record] = [opened, SessionDescribed(folder=folder)]
+    for call, total in enumerate(totals):
+        recording.append(ContentAdded("user_message", f"question {call}", at=start + call))
+        recording.append(ModelCalled(Usage(total, 10), model, at=start + call))
+    store.import_session(lambda: session_events(recording, key=key, source="test", playback=playback))
+    store.flush()
+    row = store.session(key)
+    assert row is not None
+    return row
+
+
+def test_a_session_starts_with_the_window_that_an_earlier_one_of_the_project_showed(store: SqliteStore) -> None:
+    """The larger window of Sonnet 4.6, which only a call above 200,000 tokens shows."""
+    first, second, third = KEYS
+    assert limit_of(claude_session(store, first, 20_000, start=1_000.0)) == (200_000, "assumed")
+    shown = claude_session(store, second, 150_000, 240_000, start=2_000.0)
+    assert limit_of(shown) == (1_000_000, "observed_floor")
+    later = claude_session(store, third, 20_000, start=3_000.0)
+    assert limit_of(later) == (1_000_000, "earlier")
+    assert limit_of(claude_session(store, third, 20_000, 30_000, start=3_000.0)) == (1_000_000, "earlier")
+    assert limit_of(claude_session(store, first, 20_000, 30_000, start=1_000.0)) == (200_000, "assumed")
+
+    elsewhere = claude_session(store, f"4{KEYS[0][1:]}", 20_000, start=4_000.0, folder="/home/ada/other")
+    assert limit_of(elsewhere) == (200_000, "assumed")
+
+
+def test_a_session_of_another_default_shows_no_later_one_its_window(store: SqliteStore) -> None:
+    claude_session(store, KEYS[0], 240_000, start=1_000.0)
+    model, folder = "claude-sonnet-4-6", "/home/ada/project"
+    window = store.earlier_sessions("next", agent="claude-code", model=model, folder=folder).window
+    assert window == EvidentWindow(1_000_000, "earlier", "2.1.100")
+    opened = SessionOpened("next", "claude-code", "claude-opus-4-6", agent_version="2.1.300")
+    info = SessionInfo("next", "claude-code", "claude-opus-4-6", "test", "next")
+    playback = playback_settings(store.digester())
+
+    def used(version: str) -> EvidentWindow | None:
+        earlier = EarlierSessions(window=EvidentWindow(1_000_000, version=version))
+        return playback.evident_window(info, opened, earlier)
+
+    assert used("2.1.100") is None
+    assert used("2.1.290") == EvidentWindow(1_000_000, version="2.1.290")
+
+
+def limit_of(row: SessionRow) -> tuple[int | None, str | None]:
+    """Return the size of a session's window and its source."""
+    return row.limit_tokens, row.limit_source
 
 
 def with_system_prompt(key: str, total: int, *, start: float = 1_000.0) -> list[Record]:

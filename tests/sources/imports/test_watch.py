@@ -54,8 +54,7 @@ class Scene:
 
     def watch(self) -> Watcher:
         watcher = Watcher(
-            [self.folder], self.store, playback=self.playback(), readers=all_readers(complete=False),
-            final_readers=all_readers(complete=True), since_seconds=3_600, clock=lambda: self.now,
+            [self.folder], self.store, playback=self.playback(), since_seconds=3_600, clock=lambda: self.now,
         )  # fmt: skip
         watcher.notifier = Channel()  # type: ignore[assignment]
         return watcher
@@ -238,8 +237,7 @@ def test_a_delivery_s_record_is_not_a_foreign_change(scene: Scene) -> None:
 def test_a_folder_that_appears_later_is_followed(scene: Scene) -> None:
     later = scene.folder / "later"
     watcher = Watcher(
-        [later], scene.store, playback=scene.playback(), readers=all_readers(complete=False),
-        final_readers=all_readers(complete=True), since_seconds=3_600, clock=lambda: scene.now,
+        [later], scene.store, playback=scene.playback(), since_seconds=3_600, clock=lambda: scene.now,
     )  # fmt: skip
     assert watcher.poll() == []
 

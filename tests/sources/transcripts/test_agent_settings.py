@@ -1,4 +1,4 @@
-"""The level at which an agent compacts by the settings on this machine."""
+"""The level at which an agent compacts, and its window, by the settings on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.sources.transcripts.agent_arguments import stated_settings
-from windowpane.sources.transcripts.agent_settings import stated_level
+from windowpane.sources.transcripts.agent_settings import lines_for_level, stated_level, stated_window
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import SessionFilter
 from windowpane.store.records import SessionRow
@@ -185,6 +185,34 @@ def test_variables_of_the_agent_come_before_its_settings(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "environment", "command", "window"),
+    [
+        ("{}", {}, "", ("claude-opus-5", None)),
+        ('{"env": {"CLAUDE_CODE_DISABLE_1M_CONTEXT": "1"}}', {}, "", ("claude-opus-5", 200_000)),
+        ("{}", {"CLAUDE_CODE_DISABLE_1M_CONTEXT": "true"}, "", ("claude-opus-5", 200_000)),
+        ("{}", {"CLAUDE_CODE_DISABLE_1M_CONTEXT": "0"}, "", ("claude-opus-5", None)),
+        ('{"model": "sonnet[1m]"}', {}, "", ("claude-sonnet-4-6", 1_000_000)),
+        ('{"model": "sonnet[1m]"}', {}, "", ("claude-opus-4-6", None)),
+        ('{"model": "sonnet"}', {"ANTHROPIC_MODEL": "claude-opus-4-6[1m]"}, "", ("claude-opus-4-6", 1_000_000)),
+        ('{"model": "opus"}', {}, "claude --model opus[1m]", ("claude-opus-4-6", 1_000_000)),
+        ("{}", {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "131072"}, "", ("deepseek-v4-pro", 131_072)),
+        ("{}", {"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "131072"}, "", ("claude-opus-5", None)),
+    ],
+)
+def test_settings_and_variables_state_the_window(
+    home: Path, settings: str, environment: dict[str, str], command: str, window: tuple[str, int | None]
+) -> None:
+    model, tokens = window
+    write(home, ".claude/settings.json", settings)
+    program, *arguments = command.split() or [""]
+    known = {"environment": environment, "overrides": stated_settings(program, arguments, home)}
+
+    assert stated_window("claude-code", model, started_at=LATER, **known) == tokens
+    assert stated_window("claude-code", model, started_at=CHANGED - 1, **known) is None
+    assert stated_window("codex", model, started_at=LATER, **known) is None
+
+
+@pytest.mark.parametrize(
     ("command", "level"),
     [
         ("codex -c model_auto_compact_token_limit=150_000 exec", 150_000),
@@ -279,3 +307,21 @@ def test_a_live_session_has_the_level_of_its_project(home: Path, tmp_path: Path)
 
     assert imported(tmp_path / "live.db", recording, "--live").compaction_tokens == 87_000
     assert imported(tmp_path / "store.db", recording).compaction_tokens == 167_000
+
+
+@pytest.mark.parametrize(
+    "agent",
+    ["claude-code", "claude-code-agent", "codex", "codex-agent", "gemini-cli", "qwen-code", "pi", "goose"],
+)
+def test_the_lines_for_a_level_state_that_level(home: Path, agent: str) -> None:
+    settings = lines_for_level(agent, 120_000, limit_tokens=200_000)
+
+    assert settings is not None
+    write(home, settings.file.removeprefix("~/"), settings.lines)
+    level = stated_level(agent, limit_tokens=200_000, started_at=LATER)
+    assert level == pytest.approx(120_000, rel=0.01)
+
+
+def test_no_lines_are_made_up_for_an_unknown_agent() -> None:
+    assert lines_for_level("my-agent", 120_000, limit_tokens=200_000) is None
+    assert lines_for_level("goose", 120_000, limit_tokens=None) is None

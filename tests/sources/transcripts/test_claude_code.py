@@ -19,6 +19,7 @@ from windowpane.sources.transcripts.records import (
     Broken,
     ContentAdded,
     ContentRemoved,
+    LimitStated,
     ModelCalled,
     SessionOpened,
 )
@@ -334,6 +335,31 @@ def test_rows_beside_the_conversation_are_known_or_reported_once(
 
     assert read.order == ["user_message", "assistant_response", "ModelCalled"]
     assert [problem.problem for problem in read.problems] == ["rows of the unknown type 'novelty' are skipped"]
+
+
+def test_the_names_by_which_the_cost_is_counted_name_the_variant(
+    tmp_path: Path, transcript: MakeTranscript
+) -> None:
+    for number, (names, sizes) in enumerate(
+        (
+            (("claude-opus-5[1m]", "claude-haiku-4-5"), [1_000_000]),
+            (("claude-opus-5", "claude-opus-5[1m]"), []),
+            (("claude-sonnet-5[1m]",), []),
+        )
+    ):
+        rows = transcript(f"s{number}").user("go").reply("m1", text("a"), model="claude-opus-5")
+        read = rows.other("cost-state", modelUsage={name: {} for name in names}).read(tmp_path)
+
+        assert [one.limit_tokens for one in read.of(LimitStated)] == sizes
+
+
+def test_the_newest_row_of_a_model_names_the_variant(tmp_path: Path, transcript: MakeTranscript) -> None:
+    rows = transcript().user("go")
+    for name in ("claude-opus-5[1m]", "claude-opus-5[1m]", "claude-haiku-4-5"):
+        rows.other("attachment", attachment={"type": "model", "identity": {"modelId": name}})
+    read = rows.read(tmp_path)
+
+    assert [one.limit_tokens for one in read.of(LimitStated)] == [1_000_000, None]
 
 
 def test_a_file_of_bookkeeping_alone_holds_no_session(tmp_path: Path) -> None:

@@ -217,8 +217,6 @@ class TestFollowing:
             [database.path],
             store,
             playback=playback_settings(store.digester()),
-            readers=all_readers(complete=False),
-            final_readers=all_readers(),
             since_seconds=3_600 * 3,
         )
 

@@ -13,7 +13,7 @@ from windowpane.metrics.fold import MetricState
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads.notes import MAXIMUM_EVENTS
 from windowpane.store.store import Store
-from windowpane.store.writes.notes import NOTE_CHARACTERS
+from windowpane.store.writes.additions import NOTE_CHARACTERS
 
 Session = Callable[..., list[Event]]
 KEY = b"k" * 32
@@ -115,7 +115,7 @@ def test_texts_are_bounded(store: Store, make_session: Session, monkeypatch: pyt
         store.add_note("s1", 3, " \n")
     with pytest.raises(ConfigurationError):
         store.give_title("s1", " \n")
-    monkeypatch.setattr("windowpane.store.writes.notes.MAXIMUM_EVENTS", 2)
+    monkeypatch.setattr("windowpane.store.writes.additions.MAXIMUM_EVENTS", 2)
     store.add_note("s1", 3, "second")
     with pytest.raises(StoreError, match="the most"):
         store.add_note("s1", 3, "third")

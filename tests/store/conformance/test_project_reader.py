@@ -73,6 +73,7 @@ def test_lists_hold_only_sessions_of_the_project(shop: ProjectReader, store: Sto
     assert {alert.session_id for alert in shop.alerts()} == {"s1"}
     assert shop.alerts(AlertFilter(session_id="s2")) == []
     assert {use.sessions for use in shop.tool_leaderboard()} == {1}
+    assert shop.composition().sessions == 1
     assert sum(row.sessions for row in shop.trends(days=10)) == 1
     assert (shop.size().sessions, shop.size().by_type) == (1, {})
 
@@ -87,6 +88,7 @@ def test_another_session_does_not_exist(shop: ProjectReader, store: Store, sessi
     assert not shop.removed_blocks(session_id, 8)
     assert shop.block_life(session_id, block.block_id) is None
     assert not shop.tool_use(session_id)
+    assert not shop.composition(session_id).content
     assert not shop.notes(session_id)
     assert not shop.events(EventFilter(session_id=session_id))
     assert not shop.events_or_damage(EventFilter(session_id=session_id))

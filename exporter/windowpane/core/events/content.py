@@ -37,6 +37,18 @@ class ReplyDiscarded:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticContentRemoved:
+    """The agent no longer sends a system prompt or tool definitions, as where two roles take turns.
+
+    It is not an eviction: nothing of the conversation left the window.
+    """
+
+    type: ClassVar[str] = "static_content.removed"
+    block_ids: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRewound:
     """The conversation went back to an earlier point and continues there; what followed it left the window.
 

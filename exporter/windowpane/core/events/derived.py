@@ -15,6 +15,7 @@ from windowpane.core.vocabulary import (
     ContentType,
     CountSource,
     LimitSource,
+    Misstep,
     Phase,
     Severity,
     Zone,
@@ -142,11 +143,6 @@ class CompactionMeasured:
     """Limit of the window before."""
     zone_before: Zone | None = None
 
-    @property
-    def utilization_before(self) -> float | None:
-        """Tokens before / limit; None if unknown."""
-        return self.tokens_before / self.limit_tokens if self.limit_tokens else None
-
 
 @dataclass(frozen=True, slots=True)
 class CacheBroken:
@@ -191,6 +187,20 @@ class ContentRegretted:
     """Tool that read it."""
     target: str | None = None
     """File or command that it was read from, redacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MisstepObserved:
+    """A tool call failed, a read or another call was repeated, or the user corrected the agent."""
+
+    type: ClassVar[str] = "misstep.observed"
+    misstep: Misstep
+    block_id: str
+    """The failed result, the repeated call or the message."""
+    call_turn: int
+    """Turn of the model call that it is a misstep of."""
+    utilization: float | None = None
+    """Used over limit at that call, by the last measurement."""
 
 
 @dataclass(frozen=True, slots=True)

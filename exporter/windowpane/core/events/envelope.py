@@ -26,6 +26,7 @@ from windowpane.core.events.content import (
     BlocksReferenced,
     HistoryRewound,
     ReplyDiscarded,
+    StaticContentRemoved,
 )
 from windowpane.core.events.derived import (
     AlertFired,
@@ -33,6 +34,7 @@ from windowpane.core.events.derived import (
     CacheBroken,
     CompactionMeasured,
     ContentRegretted,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     PressureMeasured,
@@ -51,6 +53,7 @@ from windowpane.core.events.facts import (
     LimitChanged,
     NoteWritten,
     OverflowDetected,
+    QuotaMeasured,
     SessionDescribed,
     SessionEnded,
     SessionIncomplete,
@@ -59,6 +62,7 @@ from windowpane.core.events.facts import (
     SubagentDelegated,
     SubagentReturned,
     TelemetryDropped,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     UsageRejected,
@@ -83,6 +87,7 @@ Fact = (
     | BlocksReferenced
     | BlocksEvicted
     | ReplyDiscarded
+    | StaticContentRemoved
     | ContentCompressed
     | FidelityEvaluated
     | RulesFollowed
@@ -97,8 +102,10 @@ Fact = (
     | WindowRolled
     | OverflowDetected
     | HistoryRepaired
+    | QuotaMeasured
     | UsageRejected
     | LimitChanged
+    | TotalsStated
     | BreakerOpened
     | ChangeUnidentified
     | SessionIncomplete
@@ -119,6 +126,7 @@ Derived = (
     | VelocitySpiked
     | CompactionMeasured
     | ContentRegretted
+    | MisstepObserved
     | AlertFired
     | AlertResolved
     | NotificationDelivered

@@ -295,6 +295,28 @@ class HistoryRepaired:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaWindow:
+    """One window of a plan's quota, such as five hours or seven days."""
+
+    minutes: int
+    """Length of the window."""
+    used_ratio: float
+    """Used part of the quota; may exceed 1."""
+    resets_at: float
+    """End of the window, in seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaMeasured:
+    """The provider stated how much of the plan's quota is used; recorded when a whole percent changed."""
+
+    type: ClassVar[str] = "quota.measured"
+    windows: tuple[QuotaWindow, ...]
+    plan: str = ""
+    """Name of the plan; empty where it is not stated."""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageRejected:
     """An impossible usage report was rejected."""
 
@@ -316,6 +338,16 @@ class UsageRejected:
         low, high = REPORT_RANGE
         count = "" if self.expected_tokens is None else f", {self.expected_tokens:,} tokens"
         return f"a model's own report is used from {low:g} to {high:g} times our count{count}, and up to {limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsStated:
+    """The recording states totals of the whole session so far; they are those of no call and enter no sum."""
+
+    type: ClassVar[str] = "totals.stated"
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_dollars: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

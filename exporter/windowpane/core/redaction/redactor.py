@@ -67,11 +67,7 @@ class Redaction(NamedTuple):
 
 
 def redact(text: str) -> Redaction:
-    """Replace every secret in *text*; a text without secrets is returned as the same string.
-
-    Redacting twice changes nothing more, and the time is linear in the length of any text. A replacement is at
-    most 32 characters longer than its secret.
-    """
+    """Replace every secret in *text*; see the package."""
     spans = _spans(text)
     if not spans:
         return Redaction(text)
@@ -86,11 +82,7 @@ def redact(text: str) -> Redaction:
 
 
 def join_split_secrets(texts: Sequence[str]) -> list[str]:
-    """Return *texts*, which follow each other directly, without the secrets that continue from one to the next.
-
-    The replacement of such a secret is in the text where it starts. Secrets within one text remain: `redact` is
-    for those.
-    """
+    """Return *texts*, which follow each other directly, without secrets across them; see the package."""
     parts = list(texts)
     for number in range(len(parts) - 1):
         first, second = parts[number], parts[number + 1]

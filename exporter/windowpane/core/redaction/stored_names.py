@@ -12,7 +12,6 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final
 
-from windowpane.core.redaction.redactor import redact
 from windowpane.core.remembered import Remembered
 
 LONGEST_NAME_BYTES: Final = 500
@@ -25,7 +24,9 @@ _BYTES_OF_CHARACTER: Final = 4
 
 
 def _without_secrets(name: str) -> str:
-    return redact(name).text
+    from windowpane.core.redaction import redactor
+
+    return redactor.redact(name).text
 
 
 def bounded_name(name: str, longest: int = LONGEST_NAME_BYTES) -> str:
@@ -37,7 +38,7 @@ def bounded_name(name: str, longest: int = LONGEST_NAME_BYTES) -> str:
 
 
 def _distinct(identifier: str) -> str:
-    clean = bounded_name(redact(identifier).text)
+    clean = bounded_name(_without_secrets(identifier))
     if clean == identifier:
         return identifier
     digest = blake2b(identifier.encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).hexdigest()

@@ -12,7 +12,9 @@ from windowpane.core.vocabulary import ZONES, LimitSource, Zone
 
 OBSERVED: Final[frozenset[str | None]] = frozenset({"observed_floor", "observed_compaction"})
 """Sources of a limit that the window itself showed: the limit before it never was."""
-REFUTABLE: Final[frozenset[str | None]] = OBSERVED | {"catalogue", "assumed"}
+REFUTABLE: Final[frozenset[str | None]] = OBSERVED | {
+    "settings", "status_line", "earlier", "catalogue", "assumed",
+}  # fmt: skip
 """Sources of a limit that the provider may correct."""
 MAXIMUM_LIMITS: Final = 16
 """Limits of one session that are kept; of more, those of the fullest calls."""

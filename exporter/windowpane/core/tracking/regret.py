@@ -46,18 +46,20 @@ _READING_PROGRAMS: Final = frozenset(
 _TOOL_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _VIEW: Final = re.compile(r'"command"\s{0,4}:\s{0,4}"view"')
 """The reading command of an editor that also writes."""
-Access = Literal["reads", "changes", "reports"]
+Access = Literal["reads", "changes", "reports", "waits"]
 
 
 def access_of(call: Block) -> Access:
-    """Return what a tool *call* does: read content, change something, or report a state as a build does."""
+    """Return what a tool *call* does: read content, change something, report a state as a build does, or wait."""
     tool = {word.lower() for word in _TOOL_WORD.findall(call.tool_name or "")}
     if tool & _COMMAND_TOOLS:
         command = call.target or ""
+        if command == "sleep":
+            return "waits"
         return "reads" if {command, command.partition(" ")[0]} & _READING_PROGRAMS else "reports"
     if tool & _CHANGING_TOOLS:
         return "reads" if call.text and _VIEW.search(call.text, 0, READ_CHARACTERS) else "changes"
-    return "reports" if tool & _STATE_TOOLS else "reads"
+    return "waits" if tool & _STATE_TOOLS else "reads"
 
 
 def changed_target(call: Block) -> str | None:

@@ -1,7 +1,7 @@
 """The target of a tool call: the file it names, else the command it runs; redacted, without further arguments.
 
 Only the names are taken, never content: of a command its program and subcommand, as in `git commit`. A call with
-neither may name the task or the skill that it reads.
+neither may name the task or the skill that it reads. Injected content names its memory file or skill.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ _PREFIX: Final = re.compile(
 _GIT_FOLDER: Final = re.compile(r"^\s{0,4}git\s{1,4}-C\s{1,4}\S{1,300}\s{1,4}")
 _MAXIMUM_PREFIXES: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]{0,39}")
+SKILL_TOOL: Final = "Skill"
+"""The tool that the content of a skill belongs to, also where a user and not the model asked for it."""
+_SKILL: Final = re.compile(
+    r"Base directory for this skill: [^\n]{0,400}?([^\\/\n]{1,100})[\\/]?(?:\n|$)"
+    r"|<skill>\s{0,4}<name>([^<\n]{1,100})</name>"
+)
+_MEMORY_FILE: Final = re.compile(
+    r"(?:\s|<system-reminder>){0,4}Contents of ([^\n]{1,400}?)(?: \([^)\n]{1,100}\))?:(?:\n|$)"
+)
+_AGENTS_FILE: Final = re.compile(r"# AGENTS\.md instructions for ([^\n]{1,400})(?:\n|$)")
 _PLAIN: Final[set[int]] = set()
 """The hashes of targets without a secret; not the targets, which are content of a session."""
 
@@ -50,6 +60,29 @@ def call_target(arguments: str) -> str | None:
         return _redacted(_program(_unescaped(_script(command, start))))
     task = _TASK.search(start)
     return None if task is None else _redacted(_unescaped(task[1]))
+
+
+def skill_of(content: str) -> str | None:
+    """Return the name of the skill that injected *content* is the text of; None for other content."""
+    skill = _SKILL.match(content)
+    return None if skill is None else _redacted(skill[1] or skill[2])
+
+
+def memory_file_of(content: str) -> str | None:
+    """Return the path of the memory file that injected *content* starts with; None where it names none.
+
+    Claude Code writes `Contents of PATH`, Codex `# AGENTS.md instructions for FOLDER`.
+    """
+    agents = _AGENTS_FILE.match(content)
+    if agents is not None:
+        return memory_path(f"{agents[1].rstrip('/')}/AGENTS.md")
+    memory = _MEMORY_FILE.match(content)
+    return None if memory is None else memory_path(memory[1])
+
+
+def memory_path(path: str) -> str | None:
+    """Return the end of the *path* of a memory file, redacted."""
+    return _redacted(path[-MAXIMUM_TARGET_CHARACTERS:])
 
 
 def _script(command: re.Match[str], arguments: str) -> str:

@@ -18,15 +18,18 @@ from windowpane.core.events import (
     Event,
     EvictedBlock,
     HistoryRewound,
+    MisstepObserved,
     ReplyDiscarded,
+    StaticContentRemoved,
     WindowRolled,
     event_id,
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
+from windowpane.core.tracking.missteps import WATCHED_TYPES, MisstepWatch
 from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
-from windowpane.core.tracking.targets import call_target
+from windowpane.core.tracking.targets import SKILL_TOOL, call_target, memory_file_of, memory_path, skill_of
 from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
 from windowpane.core.vocabulary import (
     COMPONENT_OF,
@@ -77,6 +80,7 @@ class SessionTracker(TurnTracker):
         self.compression_listeners: list[Callable[[Event, Sequence[Block]], object]] = []
         """Called after each accepted compression with its event and the removed blocks."""
         self._removed = RemovedBlocks(self.settings)
+        self._missteps = MisstepWatch(self.settings)
         self._call_blocks: dict[str, Block] = {}
         """Tool calls in the window by id."""
         self._last_type: ContentType | None = None
@@ -93,9 +97,13 @@ class SessionTracker(TurnTracker):
         tool_name: str | None = None,
         pinned: bool = False,
         handle: str | None = None,
+        memory_file: str | None = None,
         at: float | None = None,
     ) -> Block:
-        """Add a block; opens a turn if none is open, and measures the call at the first block of its reply."""
+        """Add a block; opens a turn if none is open, and measures the call at the first block of its reply.
+
+        *memory_file* is the path of the file that injected content is from, unless the text starts with it.
+        """
         if not self.in_turn:
             self._open_turn(at)
         tool_call_id, handle = tool_call_id and stored_id(tool_call_id), handle and stored_id(handle)
@@ -122,6 +130,11 @@ class SessionTracker(TurnTracker):
                 target = call_target(text) if text else None
             elif (call := self._call_blocks.get(tool_call_id)) is not None:
                 tool_name, target = tool_name or call.tool_name, call.target
+        elif content_type == "memory_injection" and text:
+            if (target := skill_of(text)) is not None:
+                tool_name = SKILL_TOOL
+            else:
+                target = memory_path(memory_file) if memory_file else memory_file_of(text)
         chars = 0
         if text:
             chars = len(text)
@@ -157,6 +170,8 @@ class SessionTracker(TurnTracker):
                 self._check_regret(block, at)
             if content_type == "tool_call":
                 removed.record_call(block)
+        if content_type in WATCHED_TYPES:
+            self._check_misstep(block, at)
         return block
 
     def make_replacement(
@@ -224,13 +239,24 @@ class SessionTracker(TurnTracker):
 
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
+        removed = self._remove(block_ids, ReplyDiscarded, at)
+        self._remove_calls(removed)
+
+    def remove_static(self, block_ids: Sequence[str], at: float | None = None) -> None:
+        """Remove a system prompt or tool definitions that the agent no longer sends."""
+        self._remove(block_ids, StaticContentRemoved, at)
+
+    def _remove(
+        self, block_ids: Sequence[str], event: type[ReplyDiscarded | StaticContentRemoved], at: float | None
+    ) -> Sequence[Block]:
+        """Remove blocks by an event that is not an eviction; return them."""
         used, raw = self.gauge.used, self.window.tokens
         self.record_change("removed", block_ids)
         removed = self.window.replace(block_ids, ())
-        self.record(ReplyDiscarded(tuple(block_ids), sum(block.tokens for block in removed)), at)
-        self._remove_calls(removed)
+        self.record(event(tuple(block_ids), sum(block.tokens for block in removed)), at)
         self.gauge.count_removed(used, raw)
         self._totals.record_removal()
+        return removed
 
     def evict(
         self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None
@@ -399,6 +425,19 @@ class SessionTracker(TurnTracker):
         self.record(BlockAdded(block), at)
         if block.content_type == "tool_call" and block.tool_call_id is not None:
             self._call_blocks[block.tool_call_id] = block
+
+    def _check_misstep(self, block: Block, at: float | None) -> None:
+        watch, call_turn = self._missteps, self.turn - 1
+        if block.content_type == "tool_call":
+            misstep, call_turn = watch.in_call(block), self.turn
+        elif block.content_type == "user_message":
+            misstep = watch.in_message(block)
+        else:
+            call = self._call_blocks.get(block.tool_call_id or "")
+            misstep = watch.in_result(block, call)
+            call_turn = call_turn if call is None else call.turn
+        if misstep is not None:
+            self.record(MisstepObserved(misstep, block.id, call_turn, self._call_utilization), at)
 
     def _check_regret(self, block: Block, at: float | None) -> None:
         removed = self._removed.take(block.digest, self.turn)

@@ -45,7 +45,9 @@ UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 COMPACTED_SHARE: Final = 0.7
 """Smallest share of a smaller window at which a compaction shows that window: below, a setting is more likely."""
-OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset({"catalogue", "assumed", "observed_floor"})
+OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset(
+    {"earlier", "catalogue", "assumed", "observed_floor"}
+)
 """Sources of a size that an automatic compaction may refute."""
 
 BUFFERED_EVENTS: Final = 1_000
@@ -185,6 +187,8 @@ class TurnTracker:
         self._blocks = 0
         """Number of blocks made so far, and the number of the next one."""
         self._reply_group: str | None = None
+        self._call_utilization: float | None = None
+        """Utilization at the last call, by its last measurement."""
         self._measured = False
         """True if the turn's pressure was measured before its call."""
         self._replied = False
@@ -267,6 +271,7 @@ class TurnTracker:
         if self.on_call is not None:
             self.on_call(at)
         measured = gauge.measure(phase, self.limits)
+        self._call_utilization = measured.utilization
         self.record(measured, at)
         self._trend.count(measured, self.turn, self.info.model)
         if measured.zone is not None and measured.zone != gauge.zone:
@@ -340,6 +345,7 @@ class TurnTracker:
         baseline = gauge.close_turn(self.turn)
         final = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
         following = gauge.measure_next(final, self.limits)
+        self._call_utilization = final.utilization
         self.record(final, at)
         if baseline is not None and self.settings.is_large(added, self.limits):
             self.record(VelocitySpiked(added, baseline), at)

@@ -37,24 +37,16 @@ def call_ids(message: Message) -> list[str]:
     return [call["id"] for call in calls if isinstance(call, Mapping) and call.get("id")]
 
 
-def repair(
-    messages: Sequence[Message], *, unanswered: Unanswered = "answer", leading_calls: bool = True
-) -> Repaired:
+def repair(messages: Sequence[Message], *, unanswered: Unanswered = "answer") -> Repaired:
     """Return the history with one result directly after every tool call, and no result without its call.
 
     Results may follow their call in any order, also after a later assistant message of the same run of tools.
-    Of several results to one call the first wins. An id used again in a later group is another call. Without
-    *leading_calls*, tool calls before the first user message are removed with their results.
+    Of several results to one call the first wins. An id used again in a later group is another call.
     """
     repairer = _Repairer(unanswered)
-    seen_user = leading_calls
     run: list[Message] = []
     for message in messages:
         role = message.get("role")
-        seen_user = seen_user or role == "user"
-        if role == "assistant" and call_ids(message) and not seen_user:
-            repairer.count("leading_call")
-            continue
         if role == "tool" or (role == "assistant" and call_ids(message)):
             run.append(message)
             continue

@@ -31,8 +31,9 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionOpened,
 )
-from windowpane.store.interface import EventFilter, EventReader
+from windowpane.store.interface import EventFilter
 from windowpane.store.open import open_reader
+from windowpane.store.reads.project_reader import EventReader
 
 NOT_CAPTURED: Final = "[content {number} was not captured]"
 REMEMBERED_COUNTS: Final = 20_000

@@ -74,7 +74,6 @@ def read_edits(context_management: object) -> tuple[ContextEdit, ...]:
     return tuple(
         ContextEdit(
             str(field_of(edit, "type") or ""),
-            tokens_of(field_of(edit, "cleared_input_tokens")) or 0,
             tokens_of(field_of(edit, "cleared_tool_uses"))
             or tokens_of(field_of(edit, "cleared_thinking_turns"))
             or 0,

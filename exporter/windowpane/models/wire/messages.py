@@ -66,6 +66,13 @@ def texts_of(content: Any) -> Iterator[str]:
             yield text
 
 
+def text_and_media(content: Any) -> tuple[str, int]:
+    """Return the texts of a message's content, joined, and the number of images and documents in it."""
+    if isinstance(content, str):
+        return content, 0
+    return "".join(texts_of(content)), sum(map(is_media, parts_of(content)))
+
+
 def as_dict(value: object) -> dict[str, Any]:
     """Return a provider's block or message as a dictionary."""
     if isinstance(value, Mapping):
@@ -148,11 +155,9 @@ def text_specs(content_type: ContentType, text: object) -> list[BlockSpec]:
 
 def result_spec(call_id: object, content: Any, *, tool_name: object = None) -> BlockSpec:
     """Return the block of a tool result, with its images counted."""
-    text, media = content, 0
-    if not isinstance(content, str):
-        text, media = "".join(texts_of(content)), sum(map(is_media, parts_of(content)))
-        if content and not text and not media:
-            text = json_text(content)
+    text, media = text_and_media(content)
+    if content and not text and not media:
+        text = json_text(content)
     name = None if call_id is None else str(call_id)
     return BlockSpec(
         "tool_result",

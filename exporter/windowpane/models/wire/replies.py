@@ -29,8 +29,7 @@ class ContextEdit:
 
     kind: str
     """The provider's name of it, such as `clear_tool_uses_20250919`."""
-    cleared_tokens: int
-    cleared_count: int = 0
+    cleared_count: int
     """Tool uses, or turns of thinking, that were cleared."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from windowpane.metrics.prometheus import registry_of
 from windowpane.outputs.http.maintenance import StoreMaintenance, store_labels
 from windowpane.outputs.http.routes import Health, Routes, Target
 from windowpane.outputs.http.service_discovery import running_targets
+from windowpane.outputs.http.spending import SpendingAlerts
 from windowpane.outputs.otlp.sink import OtlpSink
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ INDEX_EVENTS: Final = 100
 """Events indexed for search at once: those that arrive meanwhile wait for the store."""
 MAINTENANCE_SECONDS: Final = 3_600.0
 """Interval between verifications of the audit chain and deletions of old sessions."""
+SPENDING_SECONDS: Final = 30.0
+"""Interval between comparisons of costs and quotas with their budgets."""
 _READ: Final = "read"
 """The task without which the server is not healthy."""
 
@@ -65,6 +69,10 @@ class StoreExporter:
         self.notifier: Notifier | None = None
         """Optional notifier for a broken chain; the caller that sets it closes it."""
         self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)
+        self.spending = SpendingAlerts(
+            store, budgets=self._config.cost_budgets, rules=rules, clock=time.time, on_alert=self._on_alert
+        )
+        self._spending_at = -math.inf
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
         self.state = MetricState(labels=labels, alerts=alerts)
         self._identity = store.identity()
@@ -203,6 +211,9 @@ class StoreExporter:
                 return
             self._attempt(_READ, self.catch_up)
             self._attempt("index", self._index)
+            if time.monotonic() - self._spending_at >= SPENDING_SECONDS:
+                self._spending_at = time.monotonic()
+                self._attempt("budgets", self.spending.check)
             if time.monotonic() - self._maintained_at >= MAINTENANCE_SECONDS:
                 self._maintained_at = time.monotonic()
                 self._attempt("verify", self.verify_chain)

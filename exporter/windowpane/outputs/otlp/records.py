@@ -35,7 +35,9 @@ _ENUMERATED_FIELDS: Final = frozenset({
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]{0,63}")
 
-_DEBUG_TYPES: Final = frozenset({"block.added", "blocks.referenced", "reply.discarded", "turn.started"})
+_DEBUG_TYPES: Final = frozenset(
+    {"block.added", "blocks.referenced", "reply.discarded", "static_content.removed", "turn.started"}
+)
 """Types of events that occur many times per turn."""
 _WARN_TYPES: Final = frozenset(
     {"overflow.detected", "notification.failed", "telemetry.dropped", "breaker.opened", "checkpoint.rejected",

@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -35,8 +36,12 @@ TERMINATION_SECONDS: Final = 3.0
 """The longest that a terminated worker takes to store its events."""
 _LAST: Final = -1_000_000
 """The priority of a finalizer that runs after the others."""
+_PAUSES_SECONDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
+"""Between the interruptions of a main thread that has not handled a signal."""
 _NUMBER: Final = Struct("<Q")
 _NUMBERS: Final = Struct("<4Q")
+_wakeups: Final[set[int]] = set()
+"""Descriptors of ours to which Python writes the signals that come."""
 _log = logging.getLogger("windowpane")
 
 
@@ -58,10 +63,8 @@ def finish_at_end(finish: Callable[[], object]) -> None:
     """Call *finish* at the end of this child, and before SIGTERM ends it unless the program handles that."""
     end = _End(finish)
     sys.modules["multiprocessing.util"].Finalize(None, end.finish, exitpriority=_LAST)
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end.terminate)
+    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+        _handle_termination(end)
 
 
 class _End:
@@ -70,8 +73,9 @@ class _End:
     def __init__(self, finish: Callable[[], object]) -> None:
         self._finish = finish
         self._is_finishing = False
-        self._signal: int | None = None
-        """The signal that came while the child was finishing."""
+        self._is_finished = False
+        self.signal: int | None = None
+        """The signal whose handler has run."""
 
     def finish(self) -> None:
         """Finish on this thread; a signal that came meanwhile ends the process afterwards."""
@@ -79,17 +83,67 @@ class _End:
             return
         self._is_finishing = True
         self._finish()
-        if self._signal is not None:
-            _die(self._signal)
+        self._is_finished = True
+        if self.signal is not None:
+            _die(self.signal)
 
     def terminate(self, number: int, _frame: object) -> None:
         """Finish, then end by the signal. The handler of SIGTERM."""
-        if self._is_finishing:
-            self._signal = number  # this thread may be the one that finishes: it can go on only after the handler
-            return
-        self._is_finishing = True
-        run_within(TERMINATION_SECONDS, self._finish)  # on another thread: this one may hold any lock
+        self.signal = number
+        if self._is_finishing and not self._is_finished:
+            return  # this thread may be the one that finishes: it can go on only after the handler
+        if not self._is_finished:
+            self._is_finishing = True
+            run_within(TERMINATION_SECONDS, self._finish)  # on another thread: this one may hold any lock
         _die(number)
+
+    def ignore(self, _number: int, _frame: object) -> None:
+        """Do nothing: the signal interrupts a wait. The handler of SIGURG."""
+
+
+if sys.platform != "win32":
+
+    def _handle_termination(end: _End) -> None:
+        """Let *end* handle SIGTERM, unless the program itself handles it, or what wakes the main thread."""
+        if not (_is_free(signal.SIGTERM) and _is_free(signal.SIGURG)):
+            return
+        signals, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        earlier = signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+        if earlier not in {-1, *_wakeups}:
+            signal.set_wakeup_fd(earlier)
+            os.close(signals)
+            os.close(wakeup)
+            return
+        _wakeups.add(wakeup)
+        arguments = (end, signals, threading.get_ident())
+        threading.Thread(target=_wake, args=arguments, name="windowpane-signals", daemon=True).start()
+        signal.signal(signal.SIGURG, end.ignore)
+        signal.signal(signal.SIGTERM, end.terminate)
+
+    def _is_free(number: int) -> bool:
+        """Return whether a signal has no handler, or the one that this process's parent installed here."""
+        handler = signal.getsignal(number)
+        return handler is signal.SIG_DFL or isinstance(getattr(handler, "__self__", None), _End)
+
+    def _wake(end: _End, signals: int, main_thread: int) -> None:
+        """Wake the main thread at every SIGTERM. *signals* yields the numbers of the signals that come.
+
+        Python runs a handler between two instructions of the main thread. A signal that comes after the last of
+        them, but before the wait that it leads to, interrupts nothing: the worker of a pool would wait for its
+        next task without end, and the pool for the worker.
+        """
+        while numbers := os.read(signals, 64):
+            if signal.SIGTERM in numbers:
+                _interrupt(end, main_thread)
+
+    def _interrupt(end: _End, main_thread: int) -> None:
+        """Interrupt what the main thread waits for until it has handled SIGTERM; SIGURG does nothing else."""
+        for pause_seconds in _PAUSES_SECONDS:
+            time.sleep(pause_seconds)
+            if end.signal is not None:
+                return
+            signal.pthread_kill(main_thread, signal.SIGURG)
 
 
 def _die(number: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from windowpane.alerts.delivery.notifier import CountNotifications, Emit
     from windowpane.config.outputs import ChannelConfig
     from windowpane.config.schema import Config
-    from windowpane.store.interface import EventReader
+    from windowpane.store.reads.project_reader import EventReader
 
 
 def configured_notifier(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import weakref
-from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
@@ -30,6 +29,13 @@ Decoder = Callable[[], Any]
 
 class UnreadableReplyError(Exception):
     """A reply passed without a chance to read it; the message states the reason and what to do."""
+
+
+def stopped() -> tuple[type[BaseException], ...]:
+    """Return the exceptions by which an agent stops reading a reply."""
+    from asyncio import CancelledError
+
+    return GeneratorExit, CancelledError
 
 
 def watch_body(response: Any, client: object, call: WatchedCall) -> None:
@@ -124,7 +130,7 @@ class _Body:
         self._started = self._waiting = True
         try:
             yield
-        except (GeneratorExit, CancelledError):  # the agent stopped reading
+        except stopped():  # the agent stopped reading
             self._end()
             raise
         except BaseException as error:

@@ -19,6 +19,7 @@ from windowpane.core.agents import AgentProgram, EarlierSessions
 from windowpane.core.limits import WindowLimits
 from windowpane.core.names import SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import LimitSource
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.models.catalog import packaged_catalog
@@ -187,10 +188,13 @@ def open_conversation(
 
     def profile(model: str) -> ModelProfile:
         packaged = packaged_profile(model, scope.agent)
+        source: LimitSource = "given"
         limit = scope.limit_tokens or outputs.config.max_context_tokens
+        if limit is None and scope.window_by_settings is not None:
+            limit, source = scope.window_by_settings(scope.agent, model), "settings"
         if limit is None:
             return packaged
-        return replace(packaged, limits=WindowLimits.of(limit, "given", thresholds=outputs.config.thresholds()))
+        return replace(packaged, limits=WindowLimits.of(limit, source, thresholds=outputs.config.thresholds()))
 
     project = scope.project or outputs.config.project
     earlier = outputs.earlier_compaction_tokens(scope.agent, call.model, project=project)

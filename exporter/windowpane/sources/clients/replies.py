@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from windowpane.models.wire.calls import Shape
 from windowpane.models.wire.replies import Reply
-from windowpane.sources.clients.bodies import MAXIMUM_BODY_BYTES, UnreadableReplyError
+from windowpane.sources.clients.bodies import MAXIMUM_BODY_BYTES, UnreadableReplyError, stopped
 from windowpane.sources.clients.calls import WatchedCall, boundary
 
 P = TypeVar("P")
@@ -76,7 +75,7 @@ class StreamedReply(Generic[P]):
         """Record the end of an iteration, whichever it is."""
         try:
             yield
-        except (GeneratorExit, CancelledError):  # the agent stopped reading
+        except stopped():  # the agent stopped reading
             self.end()
             raise
         except BaseException as error:

@@ -50,6 +50,8 @@ COMPACTION_TURNS: Final = 3
 """Turns after which a list without generated content can be the same conversation, compacted."""
 LevelBySettings = Callable[[str, int | None], int | None]
 """Returns the used tokens at which an agent compacts by its settings, given the size of its window."""
+WindowBySettings = Callable[[str, str], int | None]
+"""Returns the size of the window in which an agent runs a model by its settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Scope:
     """Origin of the calls: `live` in the agent's process."""
     level_by_settings: LevelBySettings | None = field(default=None, compare=False)
     """For callers on this machine the level at which they compact by their settings; None for any others."""
+    window_by_settings: WindowBySettings | None = field(default=None, compare=False)
+    """Likewise the size of their window."""
     run: str = field(default="", compare=False)
     """One run of an agent of a framework that names its agents, which may open a session."""
     parent_run: str = field(default="", compare=False)

@@ -224,9 +224,15 @@ class ChangeRecorder:
     ) -> None:  # fmt: skip
         """Record one eviction of all blocks that were dropped or rewritten.
 
-        Another system prompt or tool definition replaces the earlier one, and nothing is evicted.
+        Another system prompt or tool definition replaces the earlier one, or removes it: nothing is evicted.
         """
-        evicted = [self._evicted(tracked) for tracked in changes.dropped if self._block(tracked) is not None]
+        dropped = [tracked for tracked in changes.dropped if self._block(tracked) is not None]
+        static = [tracked.block_id for tracked in dropped if tracked.spec.content_type in STATIC_TYPES]
+        evicted = [self._evicted(tracked) for tracked in dropped if tracked.block_id not in static]
+        if static:
+            self.tracker.remove_static(static, at)
+        for block_id in static:
+            self._references.discard(block_id)
         replacements: list[Block] = []
         for rewrite in changes.rewritten:
             replacement = self._replacement(rewrite, new[rewrite.position])

@@ -1,14 +1,19 @@
-"""The status line of Claude Code: the window as its client counts it, and the pace in the store."""
+"""The status line of Claude Code: the window as its client counts it, the pace in the store, a quota nearly used.
+
+The quota that Claude Code states is recorded in the store, which no transcript holds.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from contextlib import suppress
 
 from windowpane.core.times import is_live
 from windowpane.core.zones import default_zone
 from windowpane.sources.hooks.input import configured_store, read_document
+from windowpane.sources.transcripts.status_line_windows import is_wrong, remember_window
 from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 
@@ -16,6 +21,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+AGENT = "claude-code"
+QUOTA_MINUTES = {"five_hour": 300, "seven_day": 10_080}
+"""The windows of `rate_limits`, by their names; absent for API keys and before the first reply."""
+NEARLY_USED = 0.8
+"""Used part of a window from which on the line shows it."""
 USAGE_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -31,19 +41,28 @@ def print_status(store: str | None = None) -> None:
 
 def session_line(session: dict[str, Any], store: str | None = None) -> str:
     """Return the status line of a session; *store* is the configured one by default."""
-    window = _mapping(session.get("context_window"))
+    window, model = _mapping(session.get("context_window")), _mapping(session.get("model")).get("id")
     usage = _mapping(window.get("current_usage"))
     used = sum(_count(usage.get(name)) for name in USAGE_NAMES)
     limit = _count(window.get("context_window_size")) or None
+    if limit and (used > limit or (isinstance(model, str) and is_wrong(session.get("version"), model))):
+        limit = None
+    session_id = session.get("session_id")
+    if limit and isinstance(session_id, str) and isinstance(model, str):
+        with suppress(OSError):
+            remember_window(session_id, model, limit)
     velocity = ahead = None
-    stored = _stored(session.get("session_id"), store)
+    stored = _stored(session_id, store)
     if stored is not None:
         velocity = stored.velocity
         ahead = next_event(stored) if is_live(stored, time.time()) else None
         used, limit = used or stored.used_tokens, limit or stored.limit_tokens
+    windows = _quota(_mapping(session.get("rate_limits")), time.time())
+    if windows:
+        _record(windows, store)
     if not used:
         return ""
-    return status_line(
+    line = status_line(
         zone=None if limit is None else default_zone(used, limit),
         utilization=None if limit is None else used / limit,
         used_tokens=used,
@@ -51,6 +70,31 @@ def session_line(session: dict[str, Any], store: str | None = None) -> str:
         velocity=velocity,
         ahead=ahead,
     )
+    return " ".join(
+        [line, *(f"{used:.0%} of {minutes // 60} h" for minutes, _, used in windows if used >= NEARLY_USED)]
+    )
+
+
+def _quota(stated: dict[str, Any], now: float) -> list[tuple[int, float, float]]:
+    """Return minutes, end and used part of the windows that have not ended."""
+    windows = []
+    for name, minutes in QUOTA_MINUTES.items():
+        window = _mapping(stated.get(name))
+        used, resets_at = window.get("used_percentage"), _count(window.get("resets_at"))
+        if isinstance(used, int | float) and 0 <= used < 10_000 and 0 < resets_at - now <= minutes * 60 + 3_600:
+            windows.append((minutes, float(resets_at), used / 100))
+    return windows
+
+
+def _record(windows: list[tuple[int, float, float]], store: str | None) -> None:
+    store_file = configured_store(store)
+    if os.path.isfile(store_file):  # noqa: PTH113  # pathlib takes a third of the time of the interpreter
+        from windowpane.store import quotas
+
+        now = time.time()
+        quotas.record(
+            store_file, [quotas.row(AGENT, minutes, ends, used, now) for minutes, ends, used in windows]
+        )
 
 
 def _stored(session_id: object, store: str | None) -> Any:

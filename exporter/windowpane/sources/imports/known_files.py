@@ -22,7 +22,7 @@ SETTLED_SECONDS: Final = 10.0
 """Age of a folder's last change from which its time of change shows a further one."""
 
 RESTING_SECONDS: Final = 900.0
-"""Age of a file's last change from which it is looked at in turns; all are within `DISCOVER_SECONDS`."""
+"""Age of a file's last change from which it is looked at in turns, by `RESTED_SECONDS`."""
 LINE_SUFFIXES: Final = frozenset({".json", ".jsonl", ".traj"})
 """Suffixes of recordings that are one file, whose own metadata shows any change."""
 
@@ -41,26 +41,30 @@ class KnownFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
         self._folders: dict[Path, _Folder] = {}
+        self._found: list[_Folder] = []
         self._files: list[Path] = []
 
     def search(self, now: float) -> list[Path]:
         """Return the recordings there are, each once; the same list where none came or went."""
-        seen: set[str] = set()
-        files: list[Path] = []
-        for path in self._paths:
-            for file, resolved in self._below(path, now, depth=0) if path.is_dir() else _alone(path):
-                if resolved not in seen:
-                    seen.add(resolved)
-                    files.append(file)
-        if files != self._files:
-            self._files = files
+        found = [one for path in self._paths for one in self._given(path, now)]
+        if found != self._found:
+            self._found = found
+            files: dict[str, Path] = {}
+            for one in found:
+                for resolved, file in zip(one.resolved, one.listing.recordings, strict=True):
+                    files.setdefault(resolved, file)
+            if list(files.values()) != self._files:
+                self._files = list(files.values())
         return self._files
 
-    def _below(self, folder: Path, now: float, *, depth: int) -> Iterator[tuple[Path, str]]:
+    def _given(self, path: Path, now: float) -> Iterator[_Folder]:
+        return self._below(path, now, depth=0) if path.is_dir() else _alone(path)
+
+    def _below(self, folder: Path, now: float, *, depth: int) -> Iterator[_Folder]:
         listed = self._listed(folder, now)
         if listed is None:
             return
-        yield from zip(listed.listing.recordings, listed.resolved, strict=True)
+        yield listed
         if depth < MAXIMUM_DEPTH:
             for below in listed.listing.folders:
                 yield from self._below(below, now, depth=depth + 1)
@@ -80,10 +84,10 @@ class KnownFiles:
         return listed
 
 
-def _alone(path: Path) -> Iterator[tuple[Path, str]]:
+def _alone(path: Path) -> Iterator[_Folder]:
     """Yield a file that was named itself, as long as it exists."""
     if path.exists():
-        yield path, os.path.realpath(path)
+        yield _Folder(0, FolderListing((path,), ()), (os.path.realpath(path),))
 
 
 @dataclass(slots=True)

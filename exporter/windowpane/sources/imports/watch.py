@@ -21,7 +21,8 @@ from typing import Final
 
 from windowpane.alerts.delivery.notifier import Notifier
 from windowpane.alerts.engine import AlertEngine
-from windowpane.alerts.rules import Rule
+from windowpane.alerts.rules import Rule, configured
+from windowpane.config.schema import Config
 from windowpane.core.events import (
     ANNOTATIONS,
     AlertFired,
@@ -38,9 +39,10 @@ from windowpane.exceptions import SourceError
 from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten
 from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles, RestingFile, WatchedFile
-from windowpane.sources.imports.pipeline import AlertingStore
+from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.transcripts.discovery import reader_for, stamp, unreadable
+from windowpane.sources.transcripts.agent_settings import Environment, LocalSettings
+from windowpane.sources.transcripts.discovery import all_readers, reader_for, stamp, unreadable
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import Reader
 from windowpane.sources.transcripts.transcript import IDLE_SECONDS
@@ -49,6 +51,8 @@ from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0
 """Time between two searches of the folders for new files."""
+RESTED_SECONDS: Final = 10.0
+"""Time between two looks at a file that did not change for a while."""
 LOOKED_AT_ONCE: Final = 500
 """Resting files that a poll looks at in any case."""
 RETRY_SECONDS: Final = 60.0
@@ -83,23 +87,22 @@ class Watcher:
         store: Store,
         *,
         playback: PlaybackSettings,
-        readers: Sequence[Reader],
-        final_readers: Sequence[Reader],
         since_seconds: float,
         rules: Sequence[Rule] | None = None,
         clock: Callable[[], float] = time.time,
         longest_poll_seconds: float = math.inf,
     ) -> None:
-        """*readers* defer the open end of a file, *final_readers* decide by the file's age.
+        """Files without a change for *since_seconds* are skipped until they change.
 
-        Files without a change for *since_seconds* are skipped until they change. *rules* are the alert rules,
-        None for the defaults. After *longest_poll_seconds* a poll ends, and the next one resumes it.
+        *rules* are the alert rules, None for the defaults. After *longest_poll_seconds* a poll ends, and the next
+        one resumes it.
         """
         self._paths = tuple(paths)
         self._store = store
         self._playback = playback
-        self._readers = readers
-        self._final_readers = final_readers
+        self._readers = all_readers(complete=False)
+        """They defer the open end of a file."""
+        self._final_readers = all_readers()
         self._rules = rules
         self._since = clock() - since_seconds
         self._clock = clock
@@ -125,6 +128,38 @@ class Watcher:
         """Delivers recent alerts, if set."""
         self.sessions: dict[str, WatchedSession] = {}
         """The watched sessions, by id."""
+
+    @classmethod
+    def configured(
+        cls,
+        paths: Sequence[Path],
+        store: Store,
+        config: Config,
+        *,
+        since_seconds: float,
+        limit_tokens: int | None = None,
+        environment: Environment | None = None,
+        longest_poll_seconds: float = math.inf,
+    ) -> Watcher:
+        """Return a watcher of live sessions with the settings and alert rules of *config*.
+
+        *environment* holds the variables of the agent's process, where they are known.
+        """
+        return cls(
+            paths,
+            store,
+            playback=playback_settings(
+                store.digester(),
+                limit_tokens=limit_tokens,
+                config=config,
+                history=store.earlier_sessions,
+                stored_projects=store.stored_project,
+                agent_settings=LocalSettings(environment or {}),
+            ),
+            since_seconds=since_seconds,
+            rules=configured(**config.alert_settings()),
+            longest_poll_seconds=longest_poll_seconds,
+        )
 
     def poll(self) -> list[WatchedSession]:
         """Import the changes; returns the sessions that changed, each once. Never raises for a bad file.
@@ -213,7 +248,7 @@ class Watcher:
         resting = self._resting
         now = self._clock()
         elapsed, self._polled_at = now - self._polled_at, now
-        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / DISCOVER_SECONDS))
+        share = max(LOOKED_AT_ONCE, math.ceil(len(resting) * elapsed / RESTED_SECONDS))
         for _ in range(min(share, len(resting))):
             one = resting[0]
             resting.rotate(-1)

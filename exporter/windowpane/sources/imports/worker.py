@@ -18,18 +18,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from windowpane.alerts.engine import AlertEngine
-from windowpane.core.agents import EarlierSessions, SessionEvidence
+from windowpane.core.agents import EarlierSessions, EvidentWindow, SessionEvidence
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import (
     ANNOTATIONS,
     BlockAdded,
     Event,
     FidelityEvaluated,
+    LimitChanged,
     PressureMeasured,
     SessionDescribed,
+    SessionStarted,
     TurnEnded,
 )
 from windowpane.core.stored_payloads import stored_payload
+from windowpane.core.vocabulary import EVIDENT_SOURCES, LimitSource
 from windowpane.effects.garbage_collection import rare_collection
 from windowpane.sources.imports.importer import import_file, problem_of
 from windowpane.sources.imports.pipeline import playback_settings
@@ -90,6 +93,7 @@ class Question(NamedTuple):
     model: str
     started_at: float | None
     project: str
+    folder: str
 
 
 class ProjectQuestion(NamedTuple):
@@ -159,9 +163,10 @@ def work(connection: Connection, setup: WorkerSetup) -> None:
 
 def _playback(connection: Connection, setup: WorkerSetup) -> PlaybackSettings:
     def history(
-        session_id: str, *, agent: str, model: str, started_at: float | None, project: str
+        session_id: str, *, agent: str, model: str, started_at: float | None, project: str, folder: str
     ) -> EarlierSessions:
-        earlier: EarlierSessions = _answer(connection, Question(session_id, agent, model, started_at, project))
+        question = Question(session_id, agent, model, started_at, project, folder)
+        earlier: EarlierSessions = _answer(connection, question)
         return earlier
 
     def stored_project(session_id: str) -> str | None:
@@ -311,12 +316,13 @@ class _EvidenceFold:
 
     def __init__(self) -> None:
         self.last: Event | None = None
-        self._model = self._project = ""
+        self._model = self._project = self._folder = self._version = ""
         self._last_at: float | None = None
         self._first_call_at: float | None = None
         self._base: int | None = None
         self._is_reported = False
         self._compaction: int | None = None
+        self._limit: tuple[int | None, LimitSource | None] = (None, None)
 
     def added(self, events: Iterable[Event]) -> Iterator[Event]:
         """Yield *events*, each added."""
@@ -333,6 +339,8 @@ class _EvidenceFold:
             self._last_at = at
         if context.turn == 1 and self._first_call_at is None:
             self._first_call_at = at
+        if isinstance(data, SessionStarted | LimitChanged | PressureMeasured):
+            self._limit = data.limit_tokens, data.limit_source
         if isinstance(data, PressureMeasured):
             self._compaction = data.compaction_tokens if data.compaction_evidence == "recorded" else None
             if context.turn == 1 and data.phase != "next":
@@ -341,6 +349,8 @@ class _EvidenceFold:
             self._is_reported |= context.turn == 1 and data.usage is not None
         elif isinstance(data, SessionDescribed):
             self._project = data.project or self._project
+            self._folder = data.folder or self._folder
+            self._version = data.agent_version or self._version
 
     def result(self) -> SessionEvidence:
         """Return the evidence of the events so far."""
@@ -348,5 +358,9 @@ class _EvidenceFold:
         context = self.last.context
         return SessionEvidence(
             context.session_id, context.agent, self._model, self._project, self._last_at, self._first_call_at,
-            self._base if self._is_reported else None, self._compaction,
+            self._base if self._is_reported else None, self._compaction, self._folder, self._window(),
         )  # fmt: skip
+
+    def _window(self) -> EvidentWindow | None:
+        tokens, source = self._limit
+        return EvidentWindow(tokens, version=self._version) if tokens and source in EVIDENT_SOURCES else None

@@ -17,8 +17,6 @@ from windowpane.sources.telemetry.records import Telemetry
 
 _ITEMS: Final[dict[Signal, str]] = {"traces": "spans", "logs": "log_records", "metrics": "data_points"}
 
-DEFAULT_PORT: Final = 4318
-"""The port of OTLP/HTTP."""
 DECODED_AT_ONCE: Final = 2
 """Requests decoded at once: each may take many times its size in memory."""
 TAKEN_AT_ONCE: Final = 16

@@ -53,7 +53,7 @@ def _toml_value(text: str) -> object:
 
 
 def _claude_code(arguments: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Return `--autocompact`, and `--settings`: JSON or the path of a file, of which the last one counts."""
+    """Return `--autocompact`, `--model` and the last `--settings`: JSON, or the path of a file."""
     settings: Mapping[str, Any] = {}
     for value in _values(arguments, "--settings"):
         if value.lstrip().startswith("{"):
@@ -72,6 +72,8 @@ def _claude_code(arguments: Sequence[str], folder: Path) -> dict[str, Any]:
     chosen |= {name: settings[name] for name in CLAUDE_CODE_KEYS if name in settings}
     for tokens in _values(arguments, "--autocompact"):
         chosen["autoCompactWindow"] = tokens
+    for model in _values(arguments, "--model"):
+        chosen["model"] = model
     return chosen
 
 

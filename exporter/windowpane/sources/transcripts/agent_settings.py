@@ -1,6 +1,6 @@
-"""The level at which a coding agent on this machine compacts, as its own settings state it.
+"""The level at which a coding agent on this machine compacts, and its window, as its own settings state them.
 
-Settings are read and never written, and nothing but the number is kept. They count only for a session that
+Settings are read and never written, and nothing but the numbers is kept. They count only for a session that
 started after they were last changed: those of an earlier session are not known.
 """
 
@@ -11,6 +11,7 @@ import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,12 +21,17 @@ from windowpane.core.agents import (
     CLAUDE_CODE,
     CLAUDE_CODE_AGENT,
     CLAUDE_CODE_BUFFER_TOKENS,
+    CLAUDE_CODE_LARGE_SUFFIX,
+    CLAUDE_CODE_LARGE_WINDOW,
     CLAUDE_CODE_RESERVE_TOKENS,
     CLAUDE_CODE_SMALL_WINDOW,
+    CLAUDE_CODE_SMALLEST_WINDOW,
     CODEX,
     CODEX_AGENT,
     CODEX_COMPACTION_SHARE,
+    EvidentWindow,
 )
+from windowpane.sources.transcripts.status_line_windows import window_in_status_line
 
 MAXIMUM_BYTES: Final = 1_000_000
 """Larger files are not settings."""
@@ -39,10 +45,16 @@ CODEX_KEYS: Final = (CODEX_LEVEL, CODEX_WINDOW, "profile")
 CLAUDE_CODE_VARIABLES: Final = (
     "DISABLE_COMPACT", "DISABLE_AUTO_COMPACT", "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
     "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+    "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "ANTHROPIC_MODEL",
 )  # fmt: skip
-"""Variables of Claude Code that decide its level."""
-CLAUDE_CODE_KEYS: Final = ("autoCompactWindow", "autoCompactEnabled")
-"""Settings of Claude Code that decide its level."""
+"""Variables of Claude Code that decide its level or its window."""
+CLAUDE_CODE_KEYS: Final = ("autoCompactWindow", "autoCompactEnabled", "model")
+"""Settings of Claude Code that decide its level or its window."""
+
+CLAUDE_CODE_SMALLEST_LEVEL: Final = (
+    CLAUDE_CODE_SMALLEST_WINDOW - CLAUDE_CODE_RESERVE_TOKENS - CLAUDE_CODE_BUFFER_TOKENS
+)
+"""Level of the smallest window that its setting accepts."""
 
 _TRUE: Final = ("1", "true")
 
@@ -68,6 +80,44 @@ class _Agent(NamedTuple):
     """Returns whether the user's settings let those of the folders count."""
 
 
+@dataclass(frozen=True, slots=True)
+class LocalSettings:
+    """The settings and status lines of the agents on this machine, as `AgentSettings`."""
+
+    environment: Environment = field(default_factory=dict)
+    """The variables of the agent's process, as far as they are known."""
+    overrides: Settings = field(default_factory=dict)
+    """Settings on its command line."""
+
+    def level(self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str) -> int | None:
+        """Return the level by the settings, as `stated_level` does."""
+        return stated_level(
+            agent,
+            limit_tokens=limit_tokens,
+            started_at=started_at,
+            folder=folder,
+            environment=self.environment,
+            overrides=self.overrides,
+        )
+
+    def window(
+        self, agent: str, model: str, *, session_id: str, started_at: float | None, folder: str
+    ) -> EvidentWindow | None:
+        """Return the window by the settings, else by the status line of the session."""
+        tokens = stated_window(
+            agent,
+            model,
+            started_at=started_at,
+            folder=folder,
+            environment=self.environment,
+            overrides=self.overrides,
+        )
+        if tokens is not None:
+            return EvidentWindow(tokens, "settings")
+        tokens = window_in_status_line(session_id, model)
+        return None if tokens is None else EvidentWindow(tokens, "status_line")
+
+
 def stated_level(
     agent: str,
     *,
@@ -84,10 +134,38 @@ def stated_level(
     process and *overrides* the settings on its command line, where they are known.
     """
     program = _AGENTS.get(agent)
-    if program is None or started_at is None:
+    settings = None if program is None else _settings(program, started_at, folder)
+    if program is None or settings is None:
         return None
-    settings = read_settings(_user_folder(program) / program.name, program.parse, started_at)
-    if settings is None:
+    return program.level(_merged(settings, overrides or {}), environment or {}, limit_tokens)
+
+
+def stated_window(
+    agent: str,
+    model: str,
+    *,
+    started_at: float | None,
+    folder: str = "",
+    environment: Environment | None = None,
+    overrides: Settings | None = None,
+) -> int | None:
+    """Return the size of the window in which *agent* runs *model* by its settings; None if they do not state it.
+
+    The other arguments are those of `stated_level`. Only Claude Code has settings that its recordings lack.
+    """
+    program = _AGENTS.get(agent)
+    settings = None if program is not _CLAUDE else _settings(program, started_at, folder)
+    return (
+        None if settings is None else _claude_window(_merged(settings, overrides or {}), environment or {}, model)
+    )
+
+
+def _settings(program: _Agent, started_at: float | None, folder: str) -> Settings | None:
+    """Return the user's settings and those of the folder in their place; None where they are not known."""
+    settings = None
+    if started_at is not None:
+        settings = read_settings(_user_folder(program) / program.name, program.parse, started_at)
+    if started_at is None or settings is None:
         return None
     folders = _folders(Path(folder), upwards=program.in_parents) if Path(folder).is_absolute() else []
     if program.in_project and folders and program.trusts(settings, folders):
@@ -96,7 +174,54 @@ def stated_level(
             if project is None:
                 return None
             settings = _merged(settings, project)
-    return program.level(_merged(settings, overrides or {}), environment or {}, limit_tokens)
+    return settings
+
+
+class SettingLines(NamedTuple):
+    """Lines that set the level of an agent, to paste into its settings."""
+
+    file: str
+    """The user's settings; those of a project come before them."""
+    lines: str
+    note: str = ""
+
+
+def lines_for_level(agent: str, level_tokens: int, *, limit_tokens: int | None) -> SettingLines | None:
+    """Return the settings by which *agent* compacts at *level_tokens*; None where no setting is known.
+
+    They are what `stated_level` reads. Shares are of *limit_tokens*, the size of the window.
+    """
+    if agent == CLAUDE_CODE:
+        window = max(
+            CLAUDE_CODE_SMALLEST_WINDOW, level_tokens + CLAUDE_CODE_RESERVE_TOKENS + CLAUDE_CODE_BUFFER_TOKENS
+        )
+        note = f"Claude Code compacts {window - level_tokens:,} tokens below this window."
+        return SettingLines("~/.claude/settings.json", json.dumps({"autoCompactWindow": window}), note)
+    if agent == CLAUDE_CODE_AGENT and limit_tokens:
+        percentage = math.ceil(100 * level_tokens / (limit_tokens - CLAUDE_CODE_RESERVE_TOKENS))
+        variables = {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": str(percentage)}
+        note = "It holds for main sessions as well: there is no setting for sub-agents alone."
+        return SettingLines("~/.claude/settings.json", json.dumps({"env": variables}), note)
+    if agent in (CODEX, CODEX_AGENT):
+        note = "One setting for an agent and its sub-agents."
+        return SettingLines("~/.codex/config.toml", f"{CODEX_LEVEL} = {level_tokens}", note)
+    return None if not limit_tokens else _lines_of_share(agent, level_tokens, limit_tokens)
+
+
+def _lines_of_share(agent: str, level_tokens: int, limit_tokens: int) -> SettingLines | None:
+    """Return the settings of agents whose level is a share of the window, or its free part."""
+    share = round(min(1.0, level_tokens / limit_tokens), 3)
+    if agent == "goose":
+        return SettingLines("~/.config/goose/config.yaml", f"GOOSE_AUTO_COMPACT_THRESHOLD: {share}")
+    keys: dict[str, tuple[str, Settings]] = {
+        "gemini-cli": (".gemini/settings.json", {"model": {"compressionThreshold": share}}),
+        "qwen-code": (
+            ".qwen/settings.json", {"model": {"chatCompression": {"contextPercentageThreshold": share}}}
+        ),
+        "pi": (".pi/agent/settings.json", {"compaction": {"reserveTokens": limit_tokens - level_tokens}}),
+    }  # fmt: skip
+    file, settings = keys.get(agent, ("", {}))
+    return SettingLines(f"~/{file}", json.dumps(settings)) if file else None
 
 
 def codex_settings(environment: Environment) -> Settings:
@@ -154,7 +279,7 @@ def read_settings(path: Path, parse: Callable[[str], Any], started_at: float) ->
 def _claude_code(settings: Settings, environment: Environment, limit: int | None) -> int | None:
     """Return the smaller of two levels: of the window to compact in, and of a percentage of what can be used."""
     variables = {**_section(settings, "env"), **environment}
-    never, disabled, own_window, share, output, small = (variables.get(name) for name in CLAUDE_CODE_VARIABLES)
+    never, disabled, own_window, share, output, small, *_ = map(variables.get, CLAUDE_CODE_VARIABLES)
     if never in _TRUE or disabled in _TRUE or settings.get("autoCompactEnabled") is False:
         return NEVER
     window = _number(own_window) or _number(settings.get("autoCompactWindow"))
@@ -169,6 +294,22 @@ def _claude_code(settings: Settings, environment: Environment, limit: int | None
     if percentage is not None and percentage <= 100:
         level = min(level, usable * percentage / 100)
     return max(1, int(level))
+
+
+def _claude_window(settings: Settings, environment: Environment, model: str) -> int | None:
+    """Return the smaller window if the larger one is switched off, the larger one if the user's model has it.
+
+    The size in a variable is that of models which Claude Code does not know.
+    """
+    variables = {**_section(settings, "env"), **environment}
+    *_, small, unknown, chosen = map(variables.get, CLAUDE_CODE_VARIABLES)
+    if small in _TRUE:
+        return CLAUDE_CODE_SMALL_WINDOW
+    name, suffix, _ = str(chosen or settings.get("model")).partition(CLAUDE_CODE_LARGE_SUFFIX)
+    if suffix and name and name in model:
+        return CLAUDE_CODE_LARGE_WINDOW
+    tokens = _number(unknown)
+    return None if tokens is None or "claude" in model else int(tokens)
 
 
 def _codex(settings: Settings, _environment: Environment, _limit: int | None) -> int | None:

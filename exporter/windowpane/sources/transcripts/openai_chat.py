@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import content_blocks, is_media, tool_spec
+from windowpane.models.wire.messages import content_blocks, is_media, text_and_media, tool_spec
 from windowpane.models.wire.usage import CHAT
 from windowpane.sources.transcripts.json_document import (
     DocumentLog,
@@ -103,7 +103,7 @@ class Chat:
 
     def result(self, message: JsonObject, call_id: str | None, at: float | None) -> Iterator[ContentAdded]:
         """Yield the result of a tool call; of the pending one where *call_id* is None."""
-        text, media = text_of(message), _media(message)
+        text, media = text_of(message), text_and_media(message.value.get("content"))[1]
         self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(text))
         call_id = call_id or self.pending
         if call_id == self.pending:
@@ -147,13 +147,6 @@ def text_of(message: JsonObject, *, quiet: bool = False) -> str:
         elif not quiet and not is_media(part):
             message.log.bad(f"{message.at('content')}[{index}]", "expected a part with text or media")
     return "".join(texts)
-
-
-def _media(message: JsonObject) -> int:
-    content = message.value.get("content")
-    if not isinstance(content, list):
-        return 0
-    return sum(map(is_media, content))
 
 
 def usage_of(holder: JsonObject, *, exclusive: bool = False) -> Usage | None:

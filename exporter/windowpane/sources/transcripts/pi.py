@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import is_media
+from windowpane.models.wire.messages import text_and_media
 from windowpane.models.wire.usage import PI
 from windowpane.sources.transcripts.inherited import InheritedHistory
 from windowpane.sources.transcripts.json_lines import (
@@ -187,7 +187,7 @@ class PiTranscript(Transcript):
         if role == "assistant":
             self._reply(message, at)
         elif role == "toolResult":
-            output, media = self._parts(message)
+            output, media = text_and_media(message.get("content"))
             stats.content_chars += len(output)
             stats.max_tool_output_chars = max(stats.max_tool_output_chars, len(output))
             call_id, name = text(message.get("toolCallId")) or None, text(message.get("toolName")) or None
@@ -206,7 +206,7 @@ class PiTranscript(Transcript):
         self, message: dict[str, Any], at: float | None, content_type: ContentType = "memory_injection"
     ) -> None:
         """Add text and images other than the model's."""
-        written, media = self._parts(message)
+        written, media = text_and_media(message.get("content"))
         self._written(content_type, written, at)
         if media:
             self._add("media", None, at, media=media)
@@ -341,14 +341,6 @@ class PiTranscript(Transcript):
                 del self._tree[next(iter(self._tree))]
 
     # -- inside -----------------------------------------------------------------------------------------------
-
-    def _parts(self, message: dict[str, Any]) -> tuple[str, int]:
-        content = message.get("content")
-        if isinstance(content, str):
-            return content, 0
-        parts = [mapping(part) for part in sequence(content)]
-        written = "".join(text(part.get("text")) for part in parts if part.get("type") == "text")
-        return written, sum(map(is_media, parts))
 
     def _written(self, content_type: ContentType, written: str, at: float | None) -> None:
         self.stats.content_chars += len(written)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from windowpane.core import events
 from windowpane.core.events import (
     Event,
     FidelityEvaluated,
@@ -39,12 +40,14 @@ from windowpane.sources.transcripts.records import (
     ContentRemoved,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     Record,
     ReplyReceived,
     Rewound,
     SessionClosed,
     SessionDescribed,
     SessionOpened,
+    TotalsStated,
 )
 
 if TYPE_CHECKING:
@@ -203,6 +206,8 @@ class SessionPlayer:
             parent_session_id,
         )
         self._agent, self._version = opened.agent, opened.agent_version
+        earlier = playback.earlier_sessions(info, opened)
+        self._evident = playback.evident_window(info, opened, earlier), model
         limits = self._limits()
         self.tracker = SessionTracker(
             info,
@@ -212,7 +217,7 @@ class SessionPlayer:
             settings=playback.settings,
             next_limit=lambda above: playback.next_limit(self._model, above),
             smaller_limit=lambda used: playback.smaller_limit(self._model, used),
-            program=playback.program(info, opened, limits),
+            program=playback.program(info, opened, limits, earlier),
         )
         watch = playback.follow_rules
         self._rules = None if watch is None else watch(self.tracker, digest=playback.digest)
@@ -251,6 +256,7 @@ class SessionPlayer:
             digest=digest,
             tool_call_id=record.tool_call_id,
             tool_name=record.tool_name,
+            memory_file=record.memory_file,
             at=self._at,
         )
         if record.content_type == "user_message" and record.text:
@@ -340,6 +346,14 @@ class SessionPlayer:
 
     def _limit_stated(self, record: LimitStated) -> None:
         self._state_limit(record.limit_tokens)
+
+    def _totals_stated(self, record: TotalsStated) -> None:
+        totals = record.input_tokens, record.output_tokens, record.cost_dollars
+        if any(totals):  # a recorder that knows nothing states zeros
+            self.tracker.record(events.TotalsStated(*totals), self._at)
+
+    def _quota_stated(self, record: QuotaStated) -> None:
+        self.tracker.record(record.quota, self._at)
 
     def _described(self, record: SessionDescribed) -> None:
         self._describe(
@@ -521,8 +535,8 @@ class SessionPlayer:
                 self._use_limits()
             self.tracker.update_compaction_level()
 
-    def _state_limit(self, limit_tokens: int) -> None:
-        if limit_tokens < 1 or self._stated == limit_tokens:
+    def _state_limit(self, limit_tokens: int | None) -> None:
+        if (limit_tokens is not None and limit_tokens < 1) or self._stated == limit_tokens:
             return
         self._stated = limit_tokens
         self._use_limits()
@@ -533,8 +547,15 @@ class SessionPlayer:
             self.tracker.set_limits(limits, self._at)
 
     def _limits(self) -> WindowLimits | None:
-        """Return the limits by what the recording has stated so far."""
-        return self._playback.limits(self._model, self._stated, agent=self._agent, version=self._version)
+        """Return the limits by what is known of the window so far; what it started with is for one model."""
+        window, model = self._evident
+        return self._playback.limits(
+            self._model,
+            self._stated,
+            agent=self._agent,
+            version=self._version,
+            evident=window if model == self._model else None,
+        )
 
 
 _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
@@ -548,8 +569,10 @@ _METHODS: Final[Mapping[type, Callable[[SessionPlayer, Any], None]]] = {
     Compacted: SessionPlayer._compacted,
     Cleared: SessionPlayer._cleared,
     LimitStated: SessionPlayer._limit_stated,
+    QuotaStated: SessionPlayer._quota_stated,
     SessionDescribed: SessionPlayer._described,
     Rewound: SessionPlayer._rewound,
+    TotalsStated: SessionPlayer._totals_stated,
     SessionClosed: SessionPlayer._closed,
     Broken: SessionPlayer._broken,
 }

@@ -6,11 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, AgentProgram, EarlierSessions, window_of
+from windowpane.core.agents import (
+    NO_EARLIER_SESSIONS,
+    AgentProgram,
+    EarlierSessions,
+    EvidentWindow,
+    window_of,
+)
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
+from windowpane.core.names import NAME_CHARACTERS, described_line
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
 from windowpane.core.tracking import SessionInfo, SessionTracker
+from windowpane.core.vocabulary import LimitSource
 from windowpane.core.window.blocks import Block
 from windowpane.sources.transcripts.records import SessionOpened
 
@@ -45,19 +53,23 @@ class SessionHistory(Protocol):
     """A function that returns what earlier sessions of an agent and model in a project are evidence for."""
 
     def __call__(
-        self, session_id: str, *, agent: str, model: str, started_at: float | None, project: str
+        self, session_id: str, *, agent: str, model: str, started_at: float | None, project: str, folder: str
     ) -> EarlierSessions:
         """Return the evidence at *started_at*, the same for every reading of *session_id*."""
         ...
 
 
 class AgentSettings(Protocol):
-    """A function that returns the level at which an agent on this machine compacts by its settings."""
+    """The level and the window that an agent on this machine states in its settings or status line."""
 
-    def __call__(
-        self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str
-    ) -> int | None:
-        """Return the used tokens, 0 if it never compacts by itself; None if its settings do not state it."""
+    def level(self, agent: str, *, limit_tokens: int | None, started_at: float | None, folder: str) -> int | None:
+        """Return the used tokens at which it compacts, 0 if never by itself; None if it does not state them."""
+        ...
+
+    def window(
+        self, agent: str, model: str, *, session_id: str, started_at: float | None, folder: str
+    ) -> EvidentWindow | None:
+        """Return the window in which it runs *model*; None if it does not state the size."""
         ...
 
 
@@ -104,15 +116,26 @@ class PlaybackSettings:
     """The projects of stored sessions; None without a store."""
 
     def limits(
-        self, model: str, stated_tokens: int | None, *, agent: str = "", version: str = ""
+        self,
+        model: str,
+        stated_tokens: int | None,
+        *,
+        agent: str = "",
+        version: str = "",
+        evident: EvidentWindow | None = None,
     ) -> WindowLimits | None:
-        """Return the limits given by the user, else by the recording, else by the catalog for that agent."""
+        """Return the limits given by the user, else by the recording, *evident*, or of the catalog's model."""
         if self.limit_tokens is not None:
             return WindowLimits.of(self.limit_tokens, "given", thresholds=self.thresholds)
         if stated_tokens:
             return WindowLimits.of(stated_tokens, "provider", thresholds=self.thresholds)
-        window = None if self.catalog is None or not model else window_of(self.catalog, model, agent, version)
+        window = self._default_window(model, agent, version)
+        if evident is not None:
+            window = evident.tokens, evident.source
         return None if window is None else WindowLimits.of(*window, thresholds=self.thresholds)
+
+    def _default_window(self, model: str, agent: str, version: str) -> tuple[int, LimitSource] | None:
+        return None if self.catalog is None or not model else window_of(self.catalog, model, agent, version)
 
     def next_limit(self, model: str, above: int) -> int | None:
         """Return the smallest window of *model*'s provider with at least *above* tokens, by the catalog."""
@@ -127,18 +150,50 @@ class PlaybackSettings:
         stored = None if self.stored_projects is None else self.stored_projects(session_id)
         return self.project if stored is None else stored
 
-    def program(self, info: SessionInfo, opened: SessionOpened, limits: WindowLimits | None) -> AgentProgram:
-        """Return what is known of a session's agent: its release, settings and earlier sessions."""
-        earlier = NO_EARLIER_SESSIONS
-        if self.history is not None:
-            project = self.project_of(info.session_id)
-            earlier = self.history(
-                info.session_id, agent=info.agent, model=info.model, started_at=opened.at, project=project
+    def earlier_sessions(self, info: SessionInfo, opened: SessionOpened) -> EarlierSessions:
+        """Return what earlier sessions of the agent and model are evidence for."""
+        if self.history is None:
+            return NO_EARLIER_SESSIONS
+        return self.history(
+            info.session_id,
+            agent=info.agent,
+            model=info.model,
+            started_at=opened.at,
+            project=self.project_of(info.session_id),
+            folder=described_line(opened.folder, NAME_CHARACTERS),
+        )
+
+    def evident_window(
+        self, info: SessionInfo, opened: SessionOpened, earlier: EarlierSessions
+    ) -> EvidentWindow | None:
+        """Return the window in which a session starts by what its recording does not hold.
+
+        The agent's settings and status line come before earlier sessions, which only count where their release
+        of the agent ran the model in the same window by default.
+        """
+        if self.agent_settings is not None and not earlier.is_stored:
+            stated = self.agent_settings.window(
+                opened.agent, info.model, session_id=info.session_id, started_at=opened.at, folder=opened.folder
             )
+            if stated is not None:
+                return stated
+        window = earlier.window
+        if window is None or earlier.is_stored:
+            return window
+        defaults = (
+            self._default_window(info.model, opened.agent, version)
+            for version in (window.version, opened.agent_version)
+        )
+        return window if next(defaults) == next(defaults) else None
+
+    def program(
+        self, info: SessionInfo, opened: SessionOpened, limits: WindowLimits | None, earlier: EarlierSessions
+    ) -> AgentProgram:
+        """Return what is known of a session's agent: its release, settings and earlier sessions."""
         stated = earlier.stated_tokens
         if self.agent_settings is not None and not earlier.is_stored:
             limit = None if limits is None else limits.limit_tokens
-            stated = self.agent_settings(
+            stated = self.agent_settings.level(
                 opened.agent, limit_tokens=limit, started_at=opened.at, folder=opened.folder
             )
         return AgentProgram(opened.agent, opened.agent_version, stated, earlier, info.model)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from windowpane.core.events import Usage
+from windowpane.core.events import QuotaMeasured, Usage
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
@@ -55,6 +55,8 @@ class ContentAdded(FastDataclass, frozen=True):
     at: float | None = None
     child_key: str | None = None
     """The session this result was delegated to, if any."""
+    memory_file: str | None = None
+    """The path of the file that injected content is from, where its text does not start with it."""
 
     @classmethod
     def of(cls, spec: BlockSpec, at: float | None) -> ContentAdded:
@@ -158,7 +160,16 @@ class Cleared:
 class LimitStated:
     """The size of the window, stated by the recording."""
 
-    limit_tokens: int
+    limit_tokens: int | None
+    """None where what was stated no longer holds."""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaStated:
+    """The used part of the plan's quota, where it differs by a whole percent from the one before."""
+
+    quota: QuotaMeasured
     at: float | None = None
 
 
@@ -204,6 +215,16 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class TotalsStated:
+    """Totals of the whole session so far, as the recording states them, of no single call."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_dollars: float | None = None
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionClosed:
     """The end of the session, stated by the recording."""
 
@@ -230,8 +251,10 @@ Record = (
     | Compacted
     | Cleared
     | LimitStated
+    | QuotaStated
     | SessionDescribed
     | Rewound
+    | TotalsStated
     | SessionClosed
     | Broken
 )

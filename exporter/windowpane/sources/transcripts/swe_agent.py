@@ -33,6 +33,7 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionDescribed,
     SessionOpened,
+    TotalsStated,
     ending,
 )
 
@@ -150,6 +151,8 @@ def _close(attempt: JsonObject, stats: FileStats, calls: int) -> Iterator[Record
         if dollars is not None:
             key = f"{name}_microusd"
             stats.add_usage(**{key: round(dollars * 1_000_000)})
+    sent, received = map(totals.count, _TOKENS)
+    yield TotalsStated(sent, received, totals.amount(_COSTS[0]))
     counted = totals.count("api_calls")
     if counted is not None and counted != calls:
         info.log.unusual(totals.at("api_calls"), f"{counted} calls were counted, {calls} replies are recorded")

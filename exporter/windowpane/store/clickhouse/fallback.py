@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ClickHouseError
@@ -14,9 +14,9 @@ from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.interface import EventFilter
 from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
-from windowpane.store.reads.project_reader import ProjectReader
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.reads.reader import Reader
-from windowpane.store.records import DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
+from windowpane.store.records import Composition, DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
 from windowpane.text.formats import count
 
 MAXIMUM_LAG_EVENTS: Final = 1_000
@@ -28,7 +28,6 @@ _FROM_STORE: Final = "this page shows what the store holds"
 _NO_ANSWER: Final = f"ClickHouse did not answer; {_FROM_STORE}."
 
 Result = TypeVar("Result")
-StoreReader: TypeAlias = Reader | ProjectReader
 
 _log: Final = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ class ReadsWithFallback:
 
     def __init__(
         self,
-        store: StoreReader,
+        store: EventReader,
         copy: Copy | None = None,
         *,
         copied: Reader | None = None,
@@ -89,7 +88,7 @@ class ReadsWithFallback:
 
     def repeated_days(self, *, days: int, until: int) -> Sequence[RepeatedDay]:
         """Return the sessions that `trends` counts on several rows; always of the store, which has an index."""
-        return self._store.repeated_days(days=days, until=until, projects=self._projects)
+        return self._store.repeated_days(days=days, until=until)
 
     def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
         """Return the tools that cost most in the latest *days*; in the store, in 200 of the sessions."""
@@ -100,9 +99,15 @@ class ReadsWithFallback:
                 )
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
+        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=self._since(days))
+
+    def composition(self, *, days: int, repository: str | None = None) -> Composition:
+        """Return the content by name of the latest *days*; always of the store, which has the repositories."""
+        return self._store.composition(since=self._since(days), repository=repository)
+
+    def _since(self, days: int) -> float:
         last = max((row.day for row in self._store.trends(days=days)), default=0)
-        since = float((last - days + 1) * DAY_SECONDS)
-        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=since)
+        return float((last - days + 1) * DAY_SECONDS)
 
     def events_or_damage(self, query: EventFilter) -> Sequence[StoredEvent | DamagedEvent]:
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
@@ -148,10 +153,10 @@ class ReadsWithFallback:
             self.note = f"ClickHouse lacks the latest {count(lag, 'event')}."
         return lag <= MAXIMUM_LAG_EVENTS
 
-    def _read(self, read: Callable[[ClickHouseReader | StoreReader], Result]) -> Result:
+    def _read(self, read: Callable[[ClickHouseReader | EventReader], Result]) -> Result:
         return self._read_sums(read) if self._projects is None else read(self._store)
 
-    def _read_sums(self, read: Callable[[ClickHouseReader | StoreReader], Result]) -> Result:
+    def _read_sums(self, read: Callable[[ClickHouseReader | EventReader], Result]) -> Result:
         if self._copy is not None and self._uses_copy:
             try:
                 return read(self._copy.reader)

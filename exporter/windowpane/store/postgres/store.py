@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from typing import Unpack
 
-from windowpane.core.protocols import Clock
 from windowpane.core.store_names import StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.captured_content import Redactor
 from windowpane.store.postgres.engine import PostgresEngine
 from windowpane.store.reads.reader import Reader
 from windowpane.store.sqlite.engine import BUSY_SECONDS
-from windowpane.store.store import Store
+from windowpane.store.store import Store, StoreOptions
 
 
 class PostgresStore(Store):
@@ -22,24 +19,9 @@ class PostgresStore(Store):
     """
 
     def __init__(
-        self,
-        url: str | StoreUrl,
-        *,
-        capture: bool = False,
-        redact: Redactor | None = None,
-        audit_key: bytes | None = None,
-        old_audit_keys: Sequence[bytes] | None = None,
-        clock: Clock = time.time,
-        busy_seconds: float = BUSY_SECONDS,
+        self, url: str | StoreUrl, *, busy_seconds: float = BUSY_SECONDS, **options: Unpack[StoreOptions]
     ) -> None:
-        super().__init__(
-            PostgresEngine(_address(url), busy_seconds=busy_seconds),
-            capture=capture,
-            redact=redact,
-            audit_key=audit_key,
-            old_audit_keys=old_audit_keys,
-            clock=clock,
-        )
+        super().__init__(PostgresEngine(_address(url), busy_seconds=busy_seconds), **options)
 
 
 class PostgresReader(Reader):

@@ -15,15 +15,17 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompressed, ReplyDiscarded
+from windowpane.core.events import BlocksEvicted, BlocksReferenced, ContentCompressed
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.statements import END, StatementBatch, Value, in_lists, placeholders
 
 AT_THE_END: Final = -1
-TOOL_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result", "placeholder"})
-"""Types of content that belong to a tool."""
+NAMED_TYPES: Final[frozenset[ContentType]] = frozenset(
+    {"tool_call", "tool_result", "placeholder", "tool_definition", "memory_injection"}
+)
+"""Types of content that belong to a tool, a skill or a memory file."""
 
 IN_WINDOW: Final = END
 """`left_seq` of a block that is in the window, or `removed_seq` of its draft."""
@@ -44,6 +46,7 @@ class BlockDraft(msgspec.Struct, gc=False):
     tokens: int
     calls_in: int
     price_in: int
+    content_type: ContentType
     removed_seq: int = IN_WINDOW
     turn_removed: int | None = None
     removed_by: str | None = None
@@ -317,11 +320,12 @@ def append(blocks: SessionBlocks, session: SessionDraft, block: Block, seq: int)
 
 
 def _draft(session: SessionDraft, block: Block, seq: int, entered: int, position: int) -> BlockDraft:
-    """Return the row of a block, with its tool and target, and the calls so far with their price per token."""
-    tool = block.tool_name if block.content_type in TOOL_TYPES else None
+    """Return the row of a block, with its names, and the calls so far with their price per token."""
+    is_named = block.content_type in NAMED_TYPES
     return BlockDraft(
-        session.key, block.id, seq, entered, position, tool, block.target if tool else None, block.tokens,
-        session.turns, session.carried_price,
+        session.key, block.id, seq, entered, position, block.tool_name if is_named else None,
+        block.target if is_named else None, block.tokens, session.turns, session.carried_price,
+        block.content_type,
     )  # fmt: skip
 
 
@@ -376,12 +380,12 @@ def evict(blocks: SessionBlocks, session: SessionDraft, data: BlocksEvicted, tur
         blocks.remove(block.block_id, removal)
 
 
-def discard_reply(
-    blocks: SessionBlocks, session: SessionDraft, data: ReplyDiscarded, turn: int, seq: int
+def discard(
+    blocks: SessionBlocks, session: SessionDraft, block_ids: Sequence[str], turn: int, seq: int, *, reason: str
 ) -> None:
-    """Remove the content of a reply that the agent did not send back."""
-    removal = _removal(session, seq, turn, "discarded", "not sent back by the agent")
-    for block_id in data.block_ids:
+    """Remove content that was not evicted, which the agent does not send any more."""
+    removal = _removal(session, seq, turn, "discarded", reason)
+    for block_id in block_ids:
         blocks.remove(block_id, removal)
 
 

@@ -5,7 +5,7 @@ Every source that records a call records these ids, so a call that is in two ses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from windowpane.core.events import Event
@@ -42,15 +42,3 @@ def sessions_with(connection: Database, calls: Sequence[int]) -> Iterator[tuple[
     for some in in_lists(calls, CALLS_PER_STATEMENT):
         sql = f"SELECT call, session FROM call_ids WHERE call IN ({placeholders(some)})"  # noqa: S608
         yield from connection.execute(sql, some).fetchall()
-
-
-def only_in(connection: Database, session: int, others: Iterable[int]) -> int:
-    """Return the number of calls that *others* have and *session* does not."""
-    keys = list(others)
-    if not keys:
-        return 0
-    sql = (
-        f"SELECT count(DISTINCT call) FROM call_ids WHERE session IN ({placeholders(keys)}) "  # noqa: S608
-        "AND call NOT IN (SELECT call FROM call_ids WHERE session = ?)"
-    )
-    return int(connection.execute(sql, (*keys, session)).fetchone()[0])

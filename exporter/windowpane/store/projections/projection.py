@@ -31,6 +31,7 @@ from windowpane.core.events import (
     NotificationFailed,
     OverflowDetected,
     PressureMeasured,
+    QuotaMeasured,
     ReplyDiscarded,
     SessionContinued,
     SessionDescribed,
@@ -39,11 +40,14 @@ from windowpane.core.events import (
     SessionIncomplete,
     SessionStarted,
     SessionTitled,
+    StaticContentRemoved,
+    TotalsStated,
     TurnEnded,
     TurnStarted,
     WindowRolled,
 )
 from windowpane.core.vocabulary import REPLY_TYPES, REWOUND, SEVERITIES
+from windowpane.store import quotas
 from windowpane.store.projections import alerts, block_drafts
 from windowpane.store.projections.block_drafts import BlockDrafts
 from windowpane.store.projections.call_ids import CallIds
@@ -56,8 +60,11 @@ _log: Final = logging.getLogger(__name__)
 
 ROUTINE: Final = frozenset(
     {
-        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded", "pressure.measured",
-        "notification.delivered", "notification.failed", "session.described", "session.rederived",
+        "turn.started", "turn.ended", "block.added", "blocks.referenced", "reply.discarded",
+        "static_content.removed", "pressure.measured",
+        "notification.delivered", "notification.failed", "quota.measured",
+        "session.described", "session.rederived",
+        "misstep.observed",
         *ANNOTATIONS,
     }
 )  # fmt: skip
@@ -204,7 +211,16 @@ class Projection:
         block_drafts.evict(self._blocks.of(session), session, data, event.context.turn, seq)
 
     def _discarded(self, session: SessionDraft, event: Event, seq: int, data: ReplyDiscarded) -> None:
-        block_drafts.discard_reply(self._blocks.of(session), session, data, event.context.turn, seq)
+        reason = "not sent back by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
+
+    def _static_removed(self, session: SessionDraft, event: Event, seq: int, data: StaticContentRemoved) -> None:
+        reason = "no longer sent by the agent"
+        block_drafts.discard(
+            self._blocks.of(session), session, data.block_ids, event.context.turn, seq, reason=reason
+        )
 
     def _compressed(self, session: SessionDraft, event: Event, seq: int, data: ContentCompressed) -> None:
         if not session.memory.is_copied(event.context.turn):
@@ -294,6 +310,14 @@ class Projection:
     def _started(self, session: SessionDraft, _event: Event, _seq: int, data: SessionStarted) -> None:
         session.limit_tokens, session.limit_source = data.limit_tokens, data.limit_source
 
+    def _quota(self, session: SessionDraft, event: Event, _seq: int, data: QuotaMeasured) -> None:
+        if event.at is None:
+            return
+        for window in data.windows:
+            row = quotas.row(session.agent, window.minutes, window.resets_at, window.used_ratio, event.at)
+            self._statements.add(quotas.RECORD, row)
+        self._statements.add(quotas.EXPIRE, (event.at - quotas.RETAINED_SECONDS,))
+
     def _described(self, session: SessionDraft, _event: Event, _seq: int, data: SessionDescribed) -> None:
         self._settle(session)
         if session.title_source != BY_READER:
@@ -327,6 +351,10 @@ class Projection:
             for alert, crossing_turn in memory.firing:  # of a run that did not end
                 alerts.resolve(self._statements, session.key, event, alert, crossing_turn)
             memory.firing, session.firing = [], 0
+
+    def _totals(self, session: SessionDraft, _event: Event, _seq: int, data: TotalsStated) -> None:
+        session.stated_input_tokens, session.stated_output_tokens = data.input_tokens, data.output_tokens
+        session.stated_cost_dollars = data.cost_dollars
 
     def _limit(self, session: SessionDraft, event: Event, _seq: int, data: LimitChanged) -> None:
         self._settle(session)
@@ -394,6 +422,7 @@ _HANDLERS: Final[dict[type, Handler]] = {
     BlockAdded: Projection._block_added,
     BlocksEvicted: Projection._evicted,
     ReplyDiscarded: Projection._discarded,
+    StaticContentRemoved: Projection._static_removed,
     ContentCompressed: Projection._compressed,
     WindowRolled: Projection._rolled,
     BlocksReferenced: Projection._referenced,
@@ -404,11 +433,13 @@ _HANDLERS: Final[dict[type, Handler]] = {
     PressureMeasured: Projection._measured,
     CompactionMeasured: Projection._compaction_measured,
     SessionStarted: Projection._started,
+    QuotaMeasured: Projection._quota,
     SessionDescribed: Projection._described,
     SessionTitled: Projection._titled,
     SessionIdentified: Projection._identified,
     SessionContinued: Projection._continued,
     LimitChanged: Projection._limit,
+    TotalsStated: Projection._totals,
     SessionEnded: Projection._ended,
     SessionIncomplete: Projection._incomplete,
     OverflowDetected: Projection._overflow,

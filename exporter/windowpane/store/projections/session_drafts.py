@@ -203,6 +203,10 @@ class SessionDraft:
     """Calls whose output is an estimate."""
     copied_turns: int = 0
     """Turns whose calls another session counts."""
+    stated_input_tokens: int | None = None
+    """Total that the recording states of the whole session; likewise the two below."""
+    stated_output_tokens: int | None = None
+    stated_cost_dollars: float | None = None
     memory: ProjectionMemory = field(default_factory=ProjectionMemory)
     key: int = 0
     """The row's number in this database."""

@@ -10,10 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from windowpane.core.agents import SessionEvidence
-from windowpane.core.events import PAYLOADS
+from windowpane.core.agents import EvidentWindow, SessionEvidence
+from windowpane.core.codec import decode
+from windowpane.core.events import PAYLOADS, SessionDescribed
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
+from windowpane.core.vocabulary import EVIDENT_SOURCES
+from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
@@ -26,8 +29,12 @@ COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
 LAST_MOMENT: Final = 1e12
 """A time after all others."""
+ASSIGNED: Final = "project:"
+"""Start of the stream of an assignment."""
 
 
+_DESCRIBED: Final = """SELECT body FROM events
+    WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) ORDER BY seq"""
 _components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 _ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
 _SUBAGENTS: Final = """(
@@ -58,6 +65,12 @@ _LAST_COMPACTION: Final = (
     "SELECT session_id, last_at, compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' "
     "AND current = 1 AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "
     "ORDER BY last_at DESC NULLS LAST LIMIT ?"
+)
+_EVIDENT: Final = tuple(sorted(EVIDENT_SOURCES))
+_LAST_WINDOW: Final = (
+    "SELECT session_id, last_at, limit_tokens, agent_version FROM sessions WHERE current = 1 AND agent = ? "  # noqa: S608
+    f"AND model = ? AND project = ? AND folder = ? AND limit_source IN ({placeholders(_EVIDENT)}) "
+    "AND same_as = '' AND coalesce(last_at, 0) <= ? ORDER BY last_at DESC NULLS LAST LIMIT ?"
 )
 _FIRST_CALLS: Final = (
     "SELECT sessions.session_id, sessions.last_at, turns.components FROM sessions "
@@ -224,6 +237,34 @@ def last_compaction_tokens(
     return int(latest[0]) if latest else None
 
 
+def last_window(
+    connection: Database,
+    agent: str,
+    model: str,
+    project: str,
+    folder: str,
+    *,
+    before: float = LAST_MOMENT,
+    pending: Sequence[SessionEvidence] = (),
+) -> EvidentWindow | None:
+    """Return the window of the agent's last session in *folder* that showed its size, of those over at *before*.
+
+    *pending* sessions count as if they were stored.
+    """
+    query = (agent, model, project, folder, *_EVIDENT, before, 1 + len(pending))
+    rows = connection.execute(_LAST_WINDOW, query).fetchall()
+    stored = [
+        (session_id, at, EvidentWindow(tokens, version=version)) for session_id, at, tokens, version in rows
+    ]
+    added = [
+        (one.session_id, one.last_at, one.window)
+        for one in pending
+        if one.window is not None and one.is_of(agent, model, project) and one.folder == folder
+        and (one.last_at or 0) <= before
+    ]  # fmt: skip
+    return next(iter(_latest(stored, added, pending, 1)), None)
+
+
 def base_tokens(
     connection: Database,
     agent: str,
@@ -251,7 +292,7 @@ def base_tokens(
 
 def _latest(
     stored: Sequence[Any], added: Sequence[Any], pending: Sequence[SessionEvidence], number: int
-) -> list[int]:
+) -> list[Any]:
     """Return the values of the latest sessions, given with id and last time; pending ones replace stored ones."""
     replaced = {one.session_id for one in pending}
     rows = [row for row in stored if row[0] not in replaced] + list(added)
@@ -302,6 +343,22 @@ def project_names(connection: Database) -> list[str]:
         "SELECT DISTINCT project FROM sessions WHERE current = 1 AND project <> '' ORDER BY 1"
     )
     return [name for (name,) in rows]
+
+
+def stated_project(connection: Database, session_id: str) -> str | None:
+    """Return the project that the session's own stream names first; None for an unknown session."""
+    key = current_key(connection, session_id)
+    if not key:
+        return None
+    for (body,) in connection.execute(_DESCRIBED, (key, SessionDescribed.type)):
+        try:
+            event = decode(body)
+        except EventFormatError:
+            continue
+        is_assigned = event.context.stream_id.startswith(ASSIGNED)
+        if isinstance(event.data, SessionDescribed) and event.data.project and not is_assigned:
+            return event.data.project
+    return ""
 
 
 def _rows(

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from typing import TypeAlias
 
+from windowpane.core.quota import QuotaForecast
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
@@ -19,10 +21,12 @@ from windowpane.store.reads.reader import ALL_SESSIONS, Reader
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     RepeatedDay,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -114,16 +118,9 @@ class ProjectReader:
         for events in self._reader.scan(after_seq=after_seq, batch=batch, on_unreadable=on_unreadable):
             yield [one for one in events if holds(one.event.context.session_id)]
 
-    def find_notes(
-        self,
-        text: str,
-        *,
-        session_id: str | None = None,
-        projects: tuple[str, ...] | None = None,
-        limit: int = 20,
-    ) -> list[Note]:
+    def find_notes(self, text: str, *, session_id: str | None = None, limit: int = 20) -> list[Note]:
         """Return the latest notes that contain all words of *text*."""
-        return self._reader.find_notes(text, session_id=session_id, limit=limit, projects=self._visible(projects))
+        return self._reader.find_notes(text, session_id=session_id, limit=limit, projects=self.projects)
 
     def find_content(self, query: ContentFilter) -> ContentHits:
         """Return the captured texts that match, with the blocks that held them in these projects' sessions."""
@@ -141,26 +138,42 @@ class ProjectReader:
         """Return the firings that match, newest first."""
         return self._reader.alerts(replace(query, projects=self._visible(query.projects)))
 
-    def facets(self, *, projects: tuple[str, ...] | None = None) -> dict[str, tuple[str, ...]]:
+    def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""
-        return self._reader.facets(projects=self._visible(projects))
+        return self._reader.facets(projects=self.projects)
 
     def project_names(self) -> Sequence[str]:
         """Return the visible projects, also those without a session."""
         return [name for name in self.projects if name]
 
     def tool_leaderboard(
-        self,
-        *,
-        by_target: bool = True,
-        projects: tuple[str, ...] | None = None,
-        since: float | None = None,
-        limit: int = 10,
+        self, *, by_target: bool = True, since: float | None = None, limit: int = 10
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest sessions."""
         return self._reader.tool_leaderboard(
-            by_target=by_target, limit=limit, since=since, projects=self._visible(projects)
+            by_target=by_target, limit=limit, since=since, projects=self.projects
         )
+
+    def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
+        """Return nothing: a plan belongs to no project."""
+        return []
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+        """Return the cost since *since* of each session of these projects with a later event."""
+        return self._reader.spending(since=since, projects=self._visible(projects))
+
+    def composition(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, or of the latest sessions of these projects."""
+        if session_id is not None:
+            return self._reader.composition(session_id) if self._holds(session_id) else Composition((), 0, 0)
+        return self._reader.composition(since=since, repository=repository, projects=self._visible(projects))
 
     def trends(
         self, *, days: int, until: int | None = None, projects: tuple[str, ...] | None = None
@@ -168,11 +181,9 @@ class ProjectReader:
         """Return the sums by day, agent, model and release."""
         return self._reader.trends(days=days, until=until, projects=self._visible(projects))
 
-    def repeated_days(
-        self, *, days: int, until: int, projects: tuple[str, ...] | None = None
-    ) -> list[RepeatedDay]:
+    def repeated_days(self, *, days: int, until: int) -> list[RepeatedDay]:
         """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""
-        return self._reader.repeated_days(days=days, until=until, projects=self._visible(projects))
+        return self._reader.repeated_days(days=days, until=until, projects=self.projects)
 
     def size(self) -> StoreSize:
         """Return the sessions and events of these projects; their part of the texts and bytes is unknown."""
@@ -217,3 +228,7 @@ class ProjectReader:
 
     def _narrowed(self, query: SessionFilter) -> SessionFilter:
         return replace(query, projects=self._visible(query.projects))
+
+
+EventReader: TypeAlias = Reader | ProjectReader
+"""The read side of a store: everything that the dashboard, the report and replay use."""

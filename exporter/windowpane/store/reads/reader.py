@@ -7,26 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, SessionEvidence
+from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, EvidentWindow, SessionEvidence
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
+from windowpane.core.quota import QuotaForecast, QuotaReading, quota_forecasts
 from windowpane.core.store_names import StoreName
-from windowpane.store import captured_content, events, registry
+from windowpane.store import captured_content, events, quotas
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import fleet, tool_use
+from windowpane.store.reads import composition, fleet, spending
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
-from windowpane.store.reads.projects import stated
 from windowpane.store.records import (
     AlertRow,
     BlockRow,
+    Composition,
     DamagedEvent,
     FleetTotals,
     SessionRow,
+    Spending,
     StoredEvent,
     StoreSize,
     ToolUse,
@@ -41,13 +43,18 @@ from windowpane.store.statements import END
 if TYPE_CHECKING:  # reads that few programs make are loaded when they are made
     from windowpane.store.reads.block_life import BlockLife
     from windowpane.store.reads.export import ExportFormat, ExportRow
+    from windowpane.store.registry import Endpoint
     from windowpane.store.replays import ReplayRow, StoredReplay
 
 ALL_SESSIONS: Final = SessionFilter()
 
 
 class Reader(CopyReads, TrendReads):
-    """An `EventReader` over a database that it never writes to. Safe to share between threads."""
+    """Reads a database that it never writes to. Safe to share between threads.
+
+    Rows are plain frozen data, sorted and paged by the database, so the cost grows with the rows returned, not
+    with the rows stored.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -109,13 +116,14 @@ class Reader(CopyReads, TrendReads):
         model: str,
         started_at: float | None = None,
         project: str = "",
+        folder: str = "",
         pending: Sequence[SessionEvidence] = (),
     ) -> EarlierSessions:
         """Return what the agent's sessions with this model in the project were evidence for at *started_at*.
 
-        Sessions that took place later do not count, in whatever order they were stored; *pending* ones count as
-        if they were stored. A stored session keeps what it started with, so that reading its recording again
-        gives the same events.
+        The size of the window is that of sessions in the same *folder*. Sessions that took place later do not
+        count, in whatever order they were stored; *pending* ones count as if they were stored. A stored session
+        keeps what it started with, so that reading its recording again gives the same events.
         """
         if self.session(session_id) is not None:
             started = self.events(EventFilter(session_id=session_id, types=("session.started",), limit=1))
@@ -127,6 +135,7 @@ class Reader(CopyReads, TrendReads):
                         one.earlier_base_tokens,
                         is_stored=True,
                         stated_tokens=one.stated_compaction_tokens,
+                        window=_window_at_start(one),
                     )
                     for one in payloads
                     if isinstance(one, SessionStarted)
@@ -138,12 +147,15 @@ class Reader(CopyReads, TrendReads):
             return EarlierSessions(
                 fleet.last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
                 fleet.base_tokens(connection, agent, model, project, before=before, pending=pending),
+                window=fleet.last_window(
+                    connection, agent, model, project, folder, before=before, pending=pending
+                ),
             )
 
     def stored_project(self, session_id: str) -> str | None:
         """Return the project that a session's own stream names first; None for a session that is not stored."""
         with self._engine.lend() as connection:
-            return stated(connection, session_id)
+            return fleet.stated_project(connection, session_id)
 
     def find_sessions(self, prefix: str, *, projects: tuple[str, ...] | None = None) -> Sequence[SessionRow]:
         """Return the sessions whose id starts with *prefix*, at most 20."""
@@ -290,6 +302,8 @@ class Reader(CopyReads, TrendReads):
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
+        from windowpane.store.reads import tool_use
+
         with self._engine.lend() as connection:
             return tool_use.of_session(connection, fleet.current_key(connection, session_id), limit=limit)
 
@@ -302,10 +316,40 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+        from windowpane.store.reads import tool_use
+
         with self._engine.lend() as connection:
             return tool_use.of_sessions(
                 connection, by_target=by_target, projects=projects, since=since, limit=limit
             )
+
+    def composition(
+        self,
+        session_id: str | None = None,
+        *,
+        since: float | None = None,
+        repository: str | None = None,
+        projects: tuple[str, ...] | None = None,
+    ) -> Composition:
+        """Return the content by name of a session, else of the latest 1,000 sessions since *since*."""
+        with self._engine.lend() as connection:
+            if session_id is not None:
+                return composition.of_session(connection, fleet.current_key(connection, session_id))
+            return composition.of_range(connection, since=since, repository=repository, projects=projects)
+
+    def quotas(self, *, now: float) -> list[QuotaForecast]:
+        """Return the windows of plans that have not ended, the one that runs out first at the head."""
+        with self._engine.lend() as connection:
+            rows = quotas.unexpired(connection, now)
+        readings = (
+            QuotaReading(agent, minutes, ends, percent / 100, at) for agent, minutes, ends, percent, at in rows
+        )
+        return quota_forecasts(readings, now=now)
+
+    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+        """Return the cost since *since* of each session with a later event."""
+        with self._engine.lend() as connection:
+            return spending.since(connection, since, projects)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""
@@ -364,8 +408,10 @@ class Reader(CopyReads, TrendReads):
         with self._engine.lend() as connection:
             return replays.read(connection, replay_id)
 
-    def endpoints(self) -> Sequence[registry.Endpoint]:
+    def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+        from windowpane.store import registry
+
         with self._engine.lend() as connection:
             return registry.endpoints(connection)
 
@@ -408,3 +454,10 @@ class Reader(CopyReads, TrendReads):
 
     def _store_column(self, name: str) -> Any:
         return self._read(f"SELECT {name} FROM store")[0][0]  # noqa: S608  # our columns
+
+
+def _window_at_start(started: SessionStarted) -> EvidentWindow | None:
+    """Return the window that the session started with, if its recording does not show its size."""
+    tokens, source = started.limit_tokens, started.limit_source
+    is_evident = tokens is not None and source in ("settings", "status_line", "earlier")
+    return EvidentWindow(tokens, source) if tokens is not None and source is not None and is_evident else None

@@ -18,22 +18,25 @@ from windowpane.store.statements import Conditions
 COMPARED_SESSIONS: Final = 200
 """Sessions of a leaderboard, the latest; more would cost more with every session stored."""
 
-_SUMS: Final = """count(*) - count(r.replaced_by),
-    sum(CASE WHEN r.replaced_by IS NULL THEN CAST(b.tokens AS DOUBLE PRECISION) ELSE 0 END),
-    sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
+CARRIED: Final = """sum(CASE WHEN coalesce(b.calls_out, s.turns) > b.calls_in
         THEN CAST(b.tokens AS DOUBLE PRECISION) * (coalesce(b.calls_out, s.turns) - b.calls_in)
-        ELSE 0 END) AS carried,
-    sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION)) AS price,
-    count(DISTINCT b.session)"""
-_FROM: Final = """
+        ELSE 0 END)"""
+"""Tokens of the blocks `b` of the sessions `s`, times the calls that sent them."""
+PRICE: Final = "sum(b.tokens * CAST(coalesce(b.price_out, s.carried_price) - b.price_in AS DOUBLE PRECISION))"
+"""Their share of what those calls cost, in trillionths of a dollar."""
+_SUMS: Final = f"""count(*) - count(r.replaced_by),
+    sum(CASE WHEN r.replaced_by IS NULL THEN CAST(b.tokens AS DOUBLE PRECISION) ELSE 0 END),
+    {CARRIED} AS carried, {PRICE} AS price, count(DISTINCT b.session)"""
+_OF_TOOLS: Final = "b.tool IS NOT NULL AND b.content_type NOT IN ('tool_definition', 'memory_injection')"
+_FROM: Final = f"""
     r AS (
         SELECT DISTINCT b.session, b.replaced_by FROM s JOIN blocks AS b ON b.session = s.key
-        WHERE b.tool IS NOT NULL AND b.replaced_by IS NOT NULL
+        WHERE {_OF_TOOLS} AND b.replaced_by IS NOT NULL
     )
-    SELECT b.tool, {target}, {sums}
+    SELECT b.tool, {{target}}, {{sums}}
     FROM s JOIN blocks AS b ON b.session = s.key
     LEFT JOIN r ON r.session = b.session AND r.replaced_by = b.block_id
-    WHERE b.tool IS NOT NULL GROUP BY 1, 2"""
+    WHERE {_OF_TOOLS} GROUP BY 1, 2"""  # noqa: S608  # our own parts
 """The blocks of the sessions `s`. Those of `r` replaced others: carried by calls, but never added."""
 _OF_SESSION: Final = f"""
     WITH s AS (SELECT key, turns, carried_price FROM sessions WHERE key = ?),

@@ -1,8 +1,9 @@
 """Search for text of a session: captured texts, and the blocks that held them.
 
 A text matches when it contains every term of the query, in any case and also within a word; quotation marks make
-one term of several words. The index selects candidates, and each is read to confirm that it matches. A search
-reads a bounded amount of text and reports whether it looked at everything.
+one term of several words. Texts with the whole query as one phrase come first, then those with its terms apart.
+The index selects candidates, and each is read to confirm that it matches. A search reads a bounded amount of text
+and reports whether it looked at everything.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class TextHit:
 
 @dataclass(frozen=True, slots=True)
 class ContentHits:
-    """The result of a search, the latest texts first."""
+    """The result of a search: texts with the whole phrase, then the others, the latest first in both."""
 
     hits: tuple[TextHit, ...]
     is_whole: bool
@@ -138,23 +139,31 @@ def terms_of(text: str) -> list[str]:
     return list(dict.fromkeys(term.lower() for term in terms))[:MAXIMUM_TERMS]
 
 
+def phrase_of(text: str) -> str | None:
+    """Return a query of several words as one term; None for one word and where the query has quotation marks."""
+    words = content_index.searchable(text).lower().split()
+    return " ".join(words) if len(words) > 1 and '"' not in text else None
+
+
 def find(connection: Database, query: ContentFilter, session: int | None) -> ContentHits:
     """Return the texts that match; *session* is the row number of the query's session."""
-    terms = terms_of(query.text)
+    terms, phrase = terms_of(query.text), phrase_of(query.text)
     waiting, texts = content_index.counts(connection)
     if not terms:
         return ContentHits((), is_whole=True, texts=texts, waiting=waiting)
     holders = _Holders(connection, session, query.projects)
-    reading = _Reading(connection, terms)
-    hits: list[TextHit] = []
-    for match in reading.matches(_digests(connection, terms, holders, waiting)):
-        occurrences = holders.of(match.digest)
-        if occurrences:
-            if len(hits) == query.limit:
-                reading.is_whole = False
-                break
-            hits.append(TextHit(match.digest, match.chars, match.snippet, occurrences))
-    return ContentHits(tuple(hits), is_whole=reading.is_whole, texts=texts, waiting=waiting)
+    reading = _Reading(connection)
+    hits: dict[str, TextHit] = {}
+    for wanted in ([phrase], terms) if phrase else (terms,):
+        digests = _digests(connection, wanted, holders, waiting)
+        for match in reading.matches((one for one in digests if one not in hits), wanted):
+            occurrences = holders.of(match.digest)
+            if occurrences:
+                if len(hits) == query.limit:
+                    reading.is_whole = False
+                    break
+                hits[match.digest] = TextHit(match.digest, match.chars, match.snippet, occurrences)
+    return ContentHits(tuple(hits.values()), is_whole=reading.is_whole, texts=texts, waiting=waiting)
 
 
 def _digests(connection: Database, terms: list[str], holders: _Holders, waiting: int) -> Iterator[str]:
@@ -174,20 +183,19 @@ class _Match(NamedTuple):
 class _Reading:
     """Reads candidates until the most characters of one search are read."""
 
-    def __init__(self, connection: Database, terms: list[str]) -> None:
+    def __init__(self, connection: Database) -> None:
         self.is_whole = True
         self._connection = connection
-        self._terms = terms
         self._remaining = READ_CHARACTERS
 
-    def matches(self, digests: Iterable[str]) -> Iterator[_Match]:
+    def matches(self, digests: Iterable[str], terms: list[str]) -> Iterator[_Match]:
         for digest, text in captured_content.read_in_batches(self._connection, digests):
             if self._remaining <= 0:
                 self.is_whole = False
                 return
             self._remaining -= len(text) + 200  # a text costs something to fetch, whatever its length
-            if contains(text, self._terms):
-                yield _Match(digest, len(text), snippet_of(text, self._terms))
+            if contains(text, terms):
+                yield _Match(digest, len(text), snippet_of(text, terms))
 
 
 def contains(text: str, terms: Iterable[str]) -> bool:

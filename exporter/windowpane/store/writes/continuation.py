@@ -32,10 +32,12 @@ from windowpane.core.events import (
     EventContext,
     EvictedBlock,
     HistoryRewound,
+    MisstepObserved,
     NotificationDelivered,
     NotificationFailed,
     ReplyDiscarded,
     SessionContinued,
+    StaticContentRemoved,
     WindowRolled,
 )
 from windowpane.core.window.blocks import Block
@@ -232,6 +234,7 @@ _FIELDS: Final[dict[type, dict[str, Callable[[_Run, Any], Any]]]] = {
     BlockAdded: {"block": _Run.renumber},
     BlocksReferenced: {"block_ids": _Run.blocks, "by": _Run.block},
     ReplyDiscarded: {"block_ids": _Run.blocks},
+    StaticContentRemoved: {"block_ids": _Run.blocks},
     HistoryRewound: {"last_kept": _Run.block},
     EvictedBlock: {"block_id": _Run.block, "replacement": _Run.block, "turn_added": _Run.turn},
     Candidate: {"block_id": _Run.block},
@@ -239,6 +242,7 @@ _FIELDS: Final[dict[type, dict[str, Callable[[_Run, Any], Any]]]] = {
     ContentCompressed: {"removed": _Run.blocks, "results": _Run.blocks},
     ContentRegretted: {"block_id": _Run.block, "by": _Run.block, "turn_left": _Run.turn},
     CacheBroken: {"block_id": _Run.block},
+    MisstepObserved: {"block_id": _Run.block, "call_turn": _Run.turn},
     WindowRolled: {"from_window": _Run.window, "to_window": _Run.window},
     AlertFired: {"crossing_turn": _Run.turn},
     AlertResolved: {"crossing_turn": _Run.turn, "fired_turn": _Run.turn},

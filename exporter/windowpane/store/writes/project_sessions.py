@@ -8,7 +8,7 @@ their plain ids, which others have assigned to it, continue under these.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import (
     CallsCopied,
@@ -21,10 +21,12 @@ from windowpane.core.events import (
     SubagentReturned,
 )
 from windowpane.exceptions import EventFormatError
-from windowpane.store.interface import EventReader
-from windowpane.store.records import SessionRow
-from windowpane.store.writes import projects
+from windowpane.store.writes import additions
 from windowpane.store.writes.write import Writer
+
+if TYPE_CHECKING:
+    from windowpane.store.reads.project_reader import EventReader
+    from windowpane.store.records import SessionRow
 
 SEPARATOR: Final = "@"
 """Between an id and its project, whose name never contains it."""
@@ -70,7 +72,7 @@ class ProjectSessions:
         for session_id, project in self._written.items():
             session = self._writer.session(session_id)
             if session is not None and not session.project:
-                projects.assign_to(self._writer, session, project)
+                additions.assign_project_to(self._writer, session, project)
 
     def _context(self, context: EventContext, project: str) -> EventContext:
         session_id, parent_id = self._id(context.session_id, project), context.parent_session_id

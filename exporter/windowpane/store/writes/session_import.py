@@ -25,7 +25,7 @@ from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.records import ImportOutcome
-from windowpane.store.writes import notes, projects, rederivation
+from windowpane.store.writes import additions, rederivation
 from windowpane.store.writes.chain import pruned_events
 from windowpane.store.writes.content_capture import ContentCapture
 from windowpane.store.writes.write import Writer
@@ -150,9 +150,9 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
             )
         appended += writer.append(chunk, into=session)
     if rewritten and current is not None:
-        notes.copy_to(writer, current, session)
+        additions.copy_to(writer, current, session)
         if current.project and not session.project:
-            projects.assign_to(writer, session, current.project)
+            additions.assign_project_to(writer, session, current.project)
     return ImportOutcome(
         session_id=session.session_id,
         revision=session.revision,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import MEDIA_KINDS, is_media, texts_of
-from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
+from windowpane.sources.transcripts.blocks import content_of
+from windowpane.sources.transcripts.json_lines import mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
 from windowpane.sources.transcripts.records import ContentAdded
 
@@ -16,6 +16,8 @@ _FALLBACK: Final = "fallback"
 """A block that names the model which answered in place of another."""
 _SHOWN_ONLY: Final = frozenset({"hook_system_message"})
 """Attachments that are shown to the user and not sent to the model."""
+MEMORY_FILE: Final = "nested_memory"
+"""An attachment with a memory file of a folder that the agent works in, whose text may be without its path."""
 _FILE_START: Final = "Contents of "
 """Words before the path of a memory file."""
 _CLEAR: Final = "<command-name>/clear</command-name>"
@@ -113,7 +115,7 @@ class _Blocks:
 
     def read(self, content: object) -> RowContent:
         if isinstance(content, str):
-            self._plain_text(content)
+            self._add(self._text(content))
         elif isinstance(content, list):
             for block in content:
                 self._block(block)
@@ -122,63 +124,31 @@ class _Blocks:
         return self._counted
 
     def _block(self, block: object) -> None:
-        if not isinstance(block, dict):
-            if isinstance(block, str):
-                self._odd("message.content", "a bare string where a block was expected")
-                self._plain_text(block)
-            else:
-                self._odd("message.content", "expected a block, skipped")
+        if isinstance(block, str):
+            self._odd("message.content", "a bare string where a block was expected")
+            self._add(self._text(block))
+        elif not isinstance(block, dict):
+            self._odd("message.content", "expected a block, skipped")
+        elif content := content_of(block, self._plain, key=self._key, at=self._at):
+            self._add(content)
+        elif block.get("type") != _FALLBACK:
+            self._odd("message.content.type", f"unknown block type {text(block.get('type'))[:64]!r}, skipped")
+
+    def _text(self, written: str) -> ContentAdded:
+        return ContentAdded(self._plain, written, key=self._key, at=self._at)
+
+    def _add(self, content: ContentAdded) -> None:
+        counted, kind, size = self._counted, content.content_type, len(content.text or "")
+        if kind == "thinking" and not size:
+            content = replace(content, text=None)
+        elif kind == self._plain and not size:
             return
-        kind = text(block.get("type"))
-        if kind == "text":
-            self._plain_text(text(block.get("text")))
-        elif kind == "thinking":
-            self._add("thinking", text(block.get("thinking")) or None)
-        elif kind == "redacted_thinking":
-            self._add("thinking", None)
-        elif kind in MEDIA_KINDS:
-            self._counted.contents.append(ContentAdded("media", None, media=1, key=self._key, at=self._at))
-        elif kind.endswith("tool_use"):
-            self._tool_use(block)
-        elif kind.endswith("tool_result"):
-            self._tool_result(block)
-        elif kind != _FALLBACK:
-            self._odd("message.content.type", f"unknown block type {kind[:64]!r}, skipped")
-
-    def _plain_text(self, value: str) -> None:
-        if value:
-            self._add(self._plain, value)
-
-    def _add(self, content_type: ContentType, value: str | None) -> None:
-        self._counted.chars += len(value or "")
-        self._counted.contents.append(ContentAdded(content_type, value, key=self._key, at=self._at))
-
-    def _tool_use(self, block: dict[str, Any]) -> None:
-        arguments = as_json(block.get("input"))
-        name = text(block.get("name"))
-        self._counted.tool_calls += 1
-        self._counted.chars += len(arguments)
-        self._counted.contents.append(
-            ContentAdded(
-                "tool_call", arguments, text(block.get("id")) or None, name or None,
-                key=self._key, at=self._at,
-            )
-        )  # fmt: skip
-
-    def _tool_result(self, block: dict[str, Any]) -> None:
-        content = block.get("content")
-        output = content if isinstance(content, str) else "".join(texts_of(sequence(content)))
-        media = sum(map(is_media, sequence(content)))
-        counted = self._counted
-        counted.tool_results += 1
-        counted.chars += len(output)
-        counted.max_output_chars = max(counted.max_output_chars, len(output))
-        counted.contents.append(
-            ContentAdded(
-                "tool_result", output, text(block.get("tool_use_id")) or None, media=media,
-                key=self._key, at=self._at,
-            )
-        )  # fmt: skip
+        counted.chars += size
+        counted.tool_calls += kind == "tool_call"
+        if kind == "tool_result":
+            counted.tool_results += 1
+            counted.max_output_chars = max(counted.max_output_chars, size)
+        counted.contents.append(content)
 
     def _odd(self, field_name: str, problem: str) -> None:
         self._log.odd(self._line, field_name, problem)

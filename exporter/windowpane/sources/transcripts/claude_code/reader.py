@@ -18,6 +18,7 @@ from windowpane.sources.transcripts.agent_sidecar import description_of
 from windowpane.sources.transcripts.claude_code.branches import RowParents
 from windowpane.sources.transcripts.claude_code.compaction import Compaction, cleared_results, replaced_results
 from windowpane.sources.transcripts.claude_code.content import (
+    MEMORY_FILE,
     RowContent,
     contents_of,
     delegate_of,
@@ -159,10 +160,8 @@ class _ClaudeTranscript(ForkedTranscript):
             self._attachment(row)
         elif kind == "content-replacement":
             self._replace(row)
-        elif kind == "api-request":
-            session = None if row.get("agentId") else self._conversation(self._head.session_id)
-            betas = texts(mapping(row.get("params")).get("betas"))
-            self._use_variant(session, is_large=any(beta.startswith(LARGE_BETA) for beta in betas))
+        elif kind in ("api-request", "cost-state"):
+            self._name_variant(row)
         elif kind == "fork-context-ref":
             self.log.odd(
                 self.line,
@@ -240,14 +239,17 @@ class _ClaudeTranscript(ForkedTranscript):
         kind = attachment.get("type")
         if kind == "model":
             model = text(mapping(attachment.get("identity")).get("modelId"))
-            self._use_variant(self._session(row), is_large=model.endswith(CLAUDE_CODE_LARGE_SUFFIX))
+            is_large = model.endswith(CLAUDE_CODE_LARGE_SUFFIX)
+            self._state_window(self._session(row), CLAUDE_CODE_LARGE_WINDOW if is_large else None)
         elif kind in (SNAPSHOT, LOADED_TOOLS):
             self._session(row).read_prompt(attachment)
         injected = texts_of_attachment(row)
         if injected:
             key, when = self._head.row_id, self.at(self._head.at)
+            file = (text(attachment.get("path")) or None) if kind == MEMORY_FILE else None
             self._session(row).receive(
-                ContentAdded("memory_injection", written, key=key, at=when) for written in injected
+                ContentAdded("memory_injection", written, key=key, at=when, memory_file=file)
+                for written in injected
             )
 
     def _system(self, row: dict[str, Any]) -> None:
@@ -273,11 +275,22 @@ class _ClaudeTranscript(ForkedTranscript):
             self.stats.evictions += len(keys)
             session.emit(ContentRemoved(keys, "snip", at=self.at(self._head.at)))
 
-    def _use_variant(self, session: ClaudeSession | None, *, is_large: bool) -> None:
-        """State the larger window once; rows do not mark the smaller one."""
-        if session is not None and is_large and not session.is_large:
-            session.is_large = True
-            session.emit(LimitStated(CLAUDE_CODE_LARGE_WINDOW))
+    def _name_variant(self, row: dict[str, Any]) -> None:
+        """Read the variant of the model in a request's betas, or in the names by which the cost is counted."""
+        session = None if row.get("agentId") else self._conversation(self._head.session_id)
+        if session is None:
+            return
+        betas = texts(mapping(row.get("params")).get("betas"))
+        names = mapping(row.get("modelUsage"))
+        is_counted = session.model + CLAUDE_CODE_LARGE_SUFFIX in names and session.model not in names
+        if is_counted or any(beta.startswith(LARGE_BETA) for beta in betas):
+            self._state_window(session, CLAUDE_CODE_LARGE_WINDOW)
+
+    def _state_window(self, session: ClaudeSession | None, tokens: int | None) -> None:
+        """State the size of the window where it changes; None for a model whose name has no size."""
+        if session is not None and tokens != session.window_tokens:
+            session.window_tokens = tokens
+            session.emit(LimitStated(tokens))
 
     def _replace(self, row: dict[str, Any]) -> None:
         """Replace large tool results by the text that is sent for them."""

@@ -140,8 +140,8 @@ class ClaudeSession:
         """The window was sent with a call."""
         self.is_linked = False
         """A row named the row before it."""
-        self.is_large = False
-        """A row named the variant of the model with the larger window."""
+        self.window_tokens: int | None = None
+        """Size that a row states; None for a model whose name has no size."""
         self._out = out
         self._stats = stats
         self.model = ""

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import MEDIA_KINDS, is_media
+from windowpane.models.wire.messages import is_media
 from windowpane.models.wire.usage import FLAT
+from windowpane.sources.transcripts.blocks import content_of
 from windowpane.sources.transcripts.cline.task import texts_of
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
@@ -112,33 +113,29 @@ class ClineMessages:
             yield from self._block(part, value, at)
 
     def _block(self, block: dict[str, Any], message: dict[str, Any], at: float | None) -> Iterator[ContentAdded]:
-        kind = text(block.get("type"))
-        if kind == "text":
-            yield from self._written(_author(message, text(block.get("text"))), text(block.get("text")), at)
-        elif kind == "thinking":
-            yield from self._written("thinking", text(block.get("thinking")), at)
-        elif kind == "redacted_thinking":
-            yield self._added("thinking", None, at)
+        kind, plain = text(block.get("type")), _author(message, text(block.get("text")))
+        if kind == "tool_result":
+            yield self._result(block, at)
         elif kind == "file":
             yield from self._written("memory_injection", text(block.get("content")), at)
-        elif kind in MEDIA_KINDS:
-            yield self._added("media", None, at, media=1)
-        elif kind == "tool_use":
-            yield self._call(block, at)
-        elif kind == "tool_result":
-            yield self._result(block, at)
-        else:
+        elif (content := content_of(block, plain, at=at)) is None:
             self.unknown.add(kind[:64])
+        elif content.content_type == "tool_call":
+            yield self._call(content, block, at)
+        elif content.text is None:
+            yield self._added(content.content_type, None, at, media=content.media)
+        else:
+            yield from self._written(content.content_type, content.text, at)
 
     def _written(self, kind: ContentType, written: str, at: float | None) -> Iterator[ContentAdded]:
         self._stats.content_chars += len(written)
         if written:
             yield self._added(kind, written, at)
 
-    def _call(self, block: dict[str, Any], at: float | None) -> ContentAdded:
-        own, name, arguments = text(block.get("id")), text(block.get("name")), as_json(block.get("input"))
+    def _call(self, call: ContentAdded, block: dict[str, Any], at: float | None) -> ContentAdded:
+        own, arguments = call.tool_call_id or "", call.text or ""
         self._ids[own] = text(block.get("call_id")) or own
-        self._names[own] = name
+        self._names[own] = call.tool_name or ""
         self._stats.tool_calls += 1
         self._stats.content_chars += len(arguments)
         return self._added("tool_call", arguments, at, tool=own)

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core.events import Usage
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import MEDIA_KINDS, is_media
 from windowpane.models.wire.usage import CLINE
+from windowpane.sources.transcripts.blocks import content_of
 from windowpane.sources.transcripts.json_document import JsonObject
 from windowpane.sources.transcripts.json_lines import (
     as_json,
@@ -124,36 +124,23 @@ class Task:
                                    at, is_reply=is_reply)  # fmt: skip
 
     def _block(self, block: dict[str, Any], at: float | None, *, is_reply: bool) -> Iterator[ContentAdded]:
-        kind = text(block.get("type"))
-        if kind == "text":
-            yield from self._text(text(block.get("text")), at, is_reply=is_reply)
-        elif kind in ("thinking", "reasoning"):
-            written = text(block.get("thinking")) or text(block.get("text"))
-            self._stats.content_chars += len(written)
-            if written:
-                yield self._added("thinking", written, at)
-        elif kind == "redacted_thinking":
-            yield self._added("thinking", None, at)
-        elif kind in MEDIA_KINDS:
-            yield self._added("media", None, at, media=1)
-        elif kind in ("tool_use", "tool-call"):
-            arguments = as_json(block.get("input"))
-            name = text(block.get("name")) or text(block.get("toolName"))
-            call_id = text(block.get("id")) or text(block.get("toolCallId"))
-            self._names[call_id] = name
+        content = content_of(_as_anthropic(block), "user_message", at=at)
+        if content is None:
+            self.unknown.add(text(block.get("type"))[:64])
+            return
+        written = content.text
+        if content.content_type == "user_message":
+            yield from self._text(written or "", at, is_reply=is_reply)
+            return
+        self._stats.content_chars += len(written or "")
+        if content.content_type == "tool_call":
+            self._names[content.tool_call_id or ""] = content.tool_name or ""
             self._stats.tool_calls += 1
-            self._stats.content_chars += len(arguments)
-            yield self._added("tool_call", arguments, at, call_id=call_id)
-        elif kind in ("tool_result", "tool-result"):
-            content = block.get("content") if kind == "tool_result" else _value(block.get("output"))
-            output = texts_of(content)
-            media = sum(map(is_media, sequence(content)))
-            self._stats.content_chars += len(output)
-            self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(output))
-            call_id = text(block.get("tool_use_id")) or text(block.get("toolCallId"))
-            yield self._added("tool_result", output, at, call_id=call_id, media=media)
-        else:
-            self.unknown.add(kind[:64])
+        elif content.content_type == "tool_result":
+            self._stats.max_tool_output_chars = max(self._stats.max_tool_output_chars, len(written or ""))
+        if content.content_type != "thinking" or written != "":
+            call_id = content.tool_call_id or ""
+            yield self._added(content.content_type, written, at, call_id=call_id, media=content.media)
 
     def _text(self, written: str, at: float | None, *, is_reply: bool) -> Iterator[ContentAdded]:
         self._stats.content_chars += len(written)
@@ -239,10 +226,18 @@ def texts_of(content: object) -> str:
     return "\n".join(text(mapping(part).get("text")) for part in sequence(content) if mapping(part).get("text"))
 
 
-def _value(output: object) -> object:
-    """Return the content of a tool's output, which states its kind in Roo Code's second version."""
-    value = mapping(output).get("value", output)
-    return as_json(value) if isinstance(value, dict) else value
+def _as_anthropic(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block of Roo Code's second version, which has those of the AI SDK, in Anthropic's shape."""
+    kind, call_id = block.get("type"), text(block.get("toolCallId"))
+    if kind == "reasoning":
+        return {"type": "thinking", "thinking": text(block.get("text"))}
+    if kind == "tool-call":
+        return {"type": "tool_use", "input": block.get("input"), "id": call_id, "name": block.get("toolName")}
+    if kind == "tool-result":
+        value = mapping(block.get("output")).get("value", block.get("output"))
+        content = as_json(value) if isinstance(value, dict) else value
+        return {"type": "tool_result", "tool_use_id": call_id, "content": content}
+    return block
 
 
 def _condensations(visible: Sequence[object]) -> list[Condensation]:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ContentType
-from windowpane.models.wire.messages import is_media, texts_of
+from windowpane.models.wire.messages import is_media, text_and_media
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
 from windowpane.sources.transcripts.records import ContentAdded
 
@@ -134,14 +134,9 @@ def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
 
 def _output(payload: dict[str, Any], at: float | None) -> ResponseItem:
     output = payload.get("output")
-    media = 0
     if isinstance(output, dict):
         output = output.get("content", output)
-    if isinstance(output, list):
-        media = sum(map(is_media, output))
-        written = "".join(texts_of(output))
-    else:
-        written = output if isinstance(output, str) else as_json(output)
+    written, media = text_and_media(output) if isinstance(output, list | str) else (as_json(output), 0)
     call_id = text(payload.get("call_id")) or None
     content = ContentAdded("tool_result", written, call_id, media=media, key=call_id or "", at=at)
     return ResponseItem((content,), reply=False, chars=len(written), output_chars=len(written))

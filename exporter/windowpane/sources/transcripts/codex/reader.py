@@ -17,6 +17,7 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import CODEX_ROLLOUT
 from windowpane.sources.transcripts.codex.envelope import ROW_TYPES, folder_in, in_envelope, is_early_header
 from windowpane.sources.transcripts.codex.items import ResponseItem, item_of, message_key
+from windowpane.sources.transcripts.codex.quota import quota_of
 from windowpane.sources.transcripts.codex.threads import inherited_history, origin_of, parent_of, segment_key
 from windowpane.sources.transcripts.json_lines import count, head_rows, instant, mapping, sequence, text
 from windowpane.sources.transcripts.reader import ProblemLog
@@ -25,6 +26,7 @@ from windowpane.sources.transcripts.records import (
     ContentAdded,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     Rewound,
     SessionDescribed,
     SessionOpened,
@@ -98,6 +100,8 @@ class _Rollout(Transcript):
         self._contents = 0
         self._live: list[_LiveContent] = []
         """The content of the conversation, in order."""
+        self._quota: tuple[tuple[int, int], ...] | None = None
+        """The plan's windows that were recorded last: minutes and percent."""
         self._uncounted = 0
         """Calls without a count."""
         self._user_messages = 0
@@ -226,6 +230,7 @@ class _Rollout(Transcript):
     def _event(self, payload: dict[str, Any], at: float | None) -> None:
         kind = text(payload.get("type"))
         if kind == "token_count":
+            self._state_quota(mapping(payload.get("rate_limits")), at)
             self._count(mapping(payload.get("info")), at)
         elif kind == "task_started":
             self._state_limit(count(payload.get("model_context_window")), at)
@@ -237,6 +242,16 @@ class _Rollout(Transcript):
             self._roll_back(count(payload.get("num_turns")), at)
         elif kind == "thread_name_updated":
             self.out.append(SessionDescribed(title=text(payload.get("thread_name")), at=at))
+
+    def _state_quota(self, stated: dict[str, Any], at: float | None) -> None:
+        """Record the plan's windows when a whole percent of one changed."""
+        quota = quota_of(stated, at)
+        if quota is None:
+            return
+        percents = tuple((one.minutes, round(one.used_ratio * 100)) for one in quota.windows)
+        if percents != self._quota:
+            self._quota = percents
+            self.out.append(QuotaStated(quota, at))
 
     def _count(self, info: dict[str, Any], at: float | None) -> None:
         if not info:

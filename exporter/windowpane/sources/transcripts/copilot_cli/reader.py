@@ -34,6 +34,7 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionDescribed,
     SessionOpened,
+    TotalsStated,
 )
 from windowpane.sources.transcripts.transcript import Transcript, TranscriptReader, unnamed_key
 
@@ -398,3 +399,5 @@ class _CopilotTranscript(Transcript):
         for metric in mapping(data.get("modelMetrics")).values():
             usage = mapping(mapping(metric).get("usage"))
             self.stats.add_usage(**{name: count(usage.get(name)) for name in TOTALS})
+        totals = self.stats.usage
+        self.out.append(TotalsStated(totals.get("inputTokens"), totals.get("outputTokens")))

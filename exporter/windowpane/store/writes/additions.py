@@ -1,8 +1,9 @@
-"""Notes, bookmarks and titles that readers give to recorded sessions, as events in the session's own chain.
+"""Notes, bookmarks, titles and projects that readers give to recorded sessions, as events in its own chain.
 
 Each event has a separate stream, as a delivery report has, so it never takes a number of the agent's stream and
-an import of the same recording skips it. A new revision of a session gets copies of them. A live session accepts
-one only under the key that its agent records with: another key would take over the agent's chain.
+an import of the same recording skips it. A new revision of a session gets copies of them, and the project of the
+one before. A live session accepts one only under the key that its agent records with: another key would take over
+the agent's chain.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from windowpane.core.events import (
     NoteAdded,
     NoteDeleted,
     Payload,
+    SessionDescribed,
     SessionTitled,
 )
-from windowpane.core.names import TITLE_CHARACTERS, described_line
+from windowpane.core.names import TITLE_CHARACTERS, check_project, described_line
 from windowpane.core.redaction import redact
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store.projections.session_drafts import SessionDraft
+from windowpane.store.reads.fleet import ASSIGNED
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NoteKind
 from windowpane.store.statements import placeholders
 from windowpane.store.writes import chain
@@ -75,6 +78,26 @@ def give_title(writer: Writer, session_id: str, title: str) -> None:
     if not line:
         raise ConfigurationError("title", "is empty", expected="a short name for the session")
     _append(writer, session, session.last_turn, f"title:{secrets.token_hex(8)}", SessionTitled(line))
+
+
+def assign_project(writer: Writer, session_id: str, project: str) -> None:
+    """Assign a session to *project*, inside the caller's transaction; nothing changes if it belongs to it.
+
+    Raises `ConfigurationError` for an invalid name and `StoreError` where the session is unknown or has a chain
+    that this process may not continue.
+    """
+    check_project("project", project)
+    session = writable_session(writer, session_id)
+    if session.project != project:
+        assign_project_to(writer, session, project)
+
+
+def assign_project_to(writer: Writer, session: SessionDraft, project: str) -> None:
+    """Assign an open session to *project*; it does not become more recent by that."""
+    stream = f"{ASSIGNED}{secrets.token_hex(8)}"
+    append_beside(
+        writer, session, session.last_turn, stream, SessionDescribed(project=project), at=session.last_at
+    )
 
 
 def append_beside(

@@ -1,0 +1,155 @@
+"""Costs by name: of tools, MCP servers, skills, memory files, and files or commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name, servers_of
+from windowpane.store.clickhouse.fallback import ReadsWithFallback
+from windowpane.store.reads.tool_use import COMPARED_SESSIONS
+from windowpane.store.records import Composition
+from windowpane.text.formats import count, dollars
+from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.page.number_formats import DOLLARS
+from windowpane_dashboard.queries.filters import TrendAddress
+from windowpane_dashboard.queries.tool_use import TARGET_CHARACTERS, end_of
+from windowpane_dashboard.sections.tool_use import uses_table
+from windowpane_dashboard.style.sanitize import sanitized
+
+ROWS: Final = 50
+LISTED: Final = 3
+"""Names of tools that were never called, and repositories, in one cell or sentence."""
+KINDS: Final = {**{str(kind): label for kind, label in NAME_KINDS.items()}, "file": "tool, file or command"}
+SELECT_PIXELS: Final = 220
+_OPTIONAL: Final = ("calls", "≈ per call", "definitions", "never called", "repositories")
+SHARE_NOTE: Final = "the cost is the share, by tokens, of the calls that carried them"
+
+
+def costs_by_name_section(reads: ReadsWithFallback, position: TrendAddress, *, page: str, days: int) -> None:
+    """Draw the names that cost most in the range of the page."""
+    st.subheader("What costs most", anchor=False, divider="grey")
+    kind = position.top or "tool"
+    bar = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="names_bar")
+    bar.container(width=SELECT_PIXELS).selectbox(
+        "Sum by", list(KINDS), format_func=lambda name: KINDS[name], **address.bound_widget(page, "top", kind)
+    )
+    if kind == "file":
+        _files(reads, days=days)
+        return
+    composition = reads.composition(days=days, repository=position.repository)
+    _filter(bar, "Repository", composition.repositories, position.repository, page=page)
+    server = position.server if kind in ("tool", "mcp_server") else None
+    if kind in ("tool", "mcp_server"):
+        _filter(bar, "MCP server", servers_of(composition.content), server, page=page, name="server")
+    _names(costs_by_name(composition.content, kind, server=server), kind, composition)
+
+
+def _filter(
+    bar: st.delta_generator.DeltaGenerator,
+    label: str,
+    options: Sequence[str],
+    selected: str | None,
+    *,
+    page: str,
+    name: str = "repository",
+) -> None:
+    if options or selected is not None:
+        column = bar.container(width=SELECT_PIXELS)
+        widgets.filter_select(column, label, options, selected, bound=address.bound_widget(page, name, selected))
+
+
+def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition) -> None:
+    if not costs:
+        st.text(f"No {NAME_KINDS[kind]} is recorded in {_sessions(composition)}.")
+        return
+    st.text(sanitized(names_sentence(costs)))
+    st.caption(f"Over {_sessions(composition)}; {SHARE_NOTE}.")
+    config = st.column_config
+    frame = names_frame(costs[:ROWS], kind)
+    widgets.table(
+        frame,
+        key=f"names_{kind}",
+        alt=f"Costs by {NAME_KINDS[kind]}",
+        height="content" if len(frame) <= 10 else 400,
+        numbers={"≈ cost": DOLLARS, "≈ per call": DOLLARS},
+        column_config={
+            NAME_KINDS[kind]: config.TextColumn(width=260),
+            "≈ cost": config.NumberColumn(width=76, help=SHARE_NOTE),
+            "definitions": config.NumberColumn(width=90, help="tokens of the definitions in each model call"),
+            "tokens in all calls": config.NumberColumn(
+                width=126, help="its tokens times the model calls that sent them"
+            ),
+            "repositories": config.TextColumn(width=220),
+        },
+    )
+
+
+def names_sentence(costs: Sequence[NamedCost]) -> str:
+    """Return the answer of the table: the dearest name, and the tools that were sent and never called."""
+    first = costs[0]
+    where = f", most in {first.repositories[0]}" if first.repositories else ""
+    calls = f" for {count(first.calls, 'call')}" if first.calls else ""
+    sentence = f"{first.name} costs most: {dollars(first.dollars)}{calls}{where}."
+    unused = [cost for cost in costs if cost.definition_tokens is not None and not cost.calls]
+    if not unused:
+        return sentence
+    names = ", ".join(cost.name for cost in unused[:LISTED])
+    more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
+    paid = sum(cost.dollars or 0.0 for cost in unused)
+    return f"{sentence} Sent and never called: {names}{more}, {dollars(paid)}."
+
+
+def names_frame(costs: Sequence[NamedCost], kind: NameKind) -> pd.DataFrame:
+    """Return one row per name, without columns in which no name has a value."""
+    frame = pd.DataFrame(
+        {
+            NAME_KINDS[kind]: [end_of(cost.name, TARGET_CHARACTERS) for cost in costs],
+            "≈ cost": pd.array([cost.dollars for cost in costs], dtype="Float64"),
+            "calls": [cost.calls for cost in costs],
+            "≈ per call": pd.array([cost.dollars_per_call for cost in costs], dtype="Float64"),
+            "definitions": pd.array([cost.definition_tokens for cost in costs], dtype="Int64"),
+            "never called": [_unused(cost, kind) for cost in costs],
+            "tokens in all calls": [cost.carried_tokens for cost in costs],
+            "sessions": [cost.sessions for cost in costs],
+            "repositories": [_repositories(cost) for cost in costs],
+        }
+    )
+    return frame.drop(columns=[name for name in _OPTIONAL if not frame[name].any()])
+
+
+def _unused(cost: NamedCost, kind: NameKind) -> str | None:
+    """Return the tools that were offered and never called; None where no definition is recorded."""
+    if not cost.offered:
+        return None
+    if kind == "mcp_server":
+        return f"{cost.unused} of {cost.offered} tools"
+    return "never called" if cost.unused else ""
+
+
+def _repositories(cost: NamedCost) -> str | None:
+    more = len(cost.repositories) - LISTED
+    names = ", ".join(cost.repositories[:LISTED])
+    return (f"{names} and {more} more" if more > 0 else names) or None
+
+
+def _sessions(composition: Composition) -> str:
+    if composition.sessions < composition.in_range:
+        return f"the latest {composition.sessions:,} of {composition.in_range:,} sessions of this range"
+    return f"{count(composition.sessions, 'session')} of this range"
+
+
+def _files(reads: ReadsWithFallback, *, days: int) -> None:
+    """Draw the files and commands: of all sessions of the range where a copy in ClickHouse sums them."""
+    uses = reads.tool_leaderboard(days=days)
+    sessions = "sessions of this range"
+    if not reads.uses_copy:
+        sessions = f"latest {COMPARED_SESSIONS} {sessions}"
+    if not uses:
+        st.text(f"No tool was called in the {sessions}.")
+        return
+    st.caption(f"Over the {sessions}; {SHARE_NOTE}.")
+    uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)

@@ -1,0 +1,148 @@
+"""`windowpane advise`: context health over sessions, and the level at which their agent should compact."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from windowpane.cli.options import (
+    SessionNames,
+    json_option,
+    open_to_read,
+    report_errors,
+    session_filters,
+    store_option,
+)
+from windowpane.cli.output import frameless_table, print_json, print_table
+from windowpane.core.characters import plain
+from windowpane.core.store_names import StoreName
+from windowpane.core.vocabulary import MISSTEPS
+from windowpane.store.interface import SessionFilter
+
+if TYPE_CHECKING:
+    from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
+    from windowpane.report.context_health import ContextHealth, HealthRow
+
+
+@click.command("advise")
+@click.option("--agent", help="Only sessions of this agent, by its exact name.")
+@click.option("--days", type=click.IntRange(1), help="Only sessions of the last days.")
+@session_filters
+@json_option
+@store_option
+@report_errors
+def command(
+    agent: str | None,
+    days: int | None,
+    *,
+    as_json: bool,
+    store_path: StoreName | None,
+    **names: Unpack[SessionNames],
+) -> None:
+    """Show whether agents get worse as their window fills, and at which size it should be compacted.
+
+    Reads the latest 200 sessions that match. Missteps are failed tool calls, repeated reads and calls, and
+    corrections by the user; each session is compared with itself. The sessions are then replayed at lower levels
+    of compaction: dollars, compactions and rules that stay visible, with the lines for the agent's settings.
+
+    \b
+    Example:
+      windowpane advise --repository shop --days 30
+    """
+    from windowpane.evaluation.replay.compaction_threshold import read_advice  # slow to load
+    from windowpane.report.context_health import read_health
+
+    query = SessionFilter(agent=agent, at_from=_since(days), **names)
+    with open_to_read(store_path) as store:
+        health, advice = read_health(store, query), read_advice(store, query)
+    if as_json:
+        print_json({"health": _health_data(health), "thresholds": [_advice_data(one) for one in advice]})
+        return
+    _print_health(health)
+    for one in advice:
+        _print_advice(one)
+    if not advice:
+        click.echo("\nNo level can be compared: fewer than 3 recorded compactions with a price.")
+
+
+def _since(days: int | None) -> float | None:
+    import time
+
+    return None if days is None else time.time() - days * 86_400
+
+
+# -- context health -------------------------------------------------------------------------------------------
+
+
+def _print_health(health: ContextHealth) -> None:
+    from windowpane.report.context_health import NOUNS
+
+    click.echo(health.headline)
+    columns = {"calls": 7, **{noun: len(noun) for noun in NOUNS.values()}, "sessions": 8}
+    for title, rows in (("window", health.by_tenth), ("compactions", health.by_compactions)):
+        if rows:
+            table = frameless_table({title: (11, None)}, columns)
+            for row in rows:
+                table.add_row(
+                    row.label, f"{row.calls:,}", *(_rate(row, one) for one in MISSTEPS), f"{row.sessions:,}"
+                )
+            click.echo()
+            print_table(table)
+    if health.sessions:
+        click.echo(
+            "\nPer 100 calls of all sessions; in brackets the quartiles of the sessions with 10 calls there."
+        )
+
+
+def _rate(row: HealthRow, misstep: Any) -> str:
+    quartiles = row.rates[misstep]
+    spread = "" if quartiles is None else f" ({quartiles[0]:.0f}–{quartiles[2]:.0f})"
+    return f"{row.pooled[misstep]:.1f}{spread}"
+
+
+def _health_data(health: ContextHealth) -> dict[str, Any]:
+    return {
+        "sessions": len(health.sessions),
+        "calls": health.calls,
+        "answer": health.headline,
+        "changes": [{**asdict(change), "is_evident": change.is_evident} for change in health.changes],
+        "by_tenth": [asdict(row) for row in health.by_tenth],
+        "by_compactions": [asdict(row) for row in health.by_compactions],
+    }
+
+
+# -- level of compaction --------------------------------------------------------------------------------------
+
+
+def _print_advice(advice: ThresholdAdvice) -> None:
+    from windowpane.evaluation.replay.advice_text import (
+        LEVEL_COLUMNS,
+        advice_sentences,
+        level_cells,
+        setting_lines,
+    )
+
+    click.echo(f"\n{plain(advice.agent)}: {advice_sentences(advice)}")
+    table = frameless_table({LEVEL_COLUMNS[0]: (10, None)}, dict.fromkeys(LEVEL_COLUMNS[1:], 6))
+    for one in (advice.present, *advice.lower):
+        table.add_row(*level_cells(advice, one))
+    print_table(table)
+    settings = setting_lines(advice)
+    if settings is not None:
+        click.echo(f"\n{settings.file}:\n{settings.lines}")
+        if settings.note:
+            click.echo(settings.note)
+
+
+def _advice_data(advice: ThresholdAdvice) -> dict[str, Any]:
+    from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
+
+    settings = setting_lines(advice)
+    return {
+        **asdict(advice),
+        "answer": advice_sentences(advice),
+        "best": None if advice.best is None else advice.best.level_tokens,
+        "settings": None if settings is None else settings._asdict(),
+    }

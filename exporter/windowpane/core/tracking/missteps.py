@@ -1,0 +1,129 @@
+"""Missteps of an agent: tool results that failed, reads and calls that it repeats, corrections by its user.
+
+They are recognized by what the window holds, whichever way it was recorded. A call is repeated where the same
+tool was called with the same arguments within the last 20 turns and nothing that it reads can have changed since:
+so a longer session has no more chances to repeat a call. Tests after an edit are not repeated calls, nor is
+waiting. Corrections are recognized in English.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeVar
+
+from windowpane.core.limits import TrackerSettings
+from windowpane.core.tracking.regret import Access, access_of
+from windowpane.core.vocabulary import ContentType, Misstep
+from windowpane.core.window.blocks import Block
+
+WATCHED_TYPES: Final[frozenset[ContentType]] = frozenset({"tool_call", "tool_result", "user_message"})
+
+Value = TypeVar("Value")
+
+READ_CHARACTERS: Final = 400
+"""Start of a tool's output in which its state is looked for."""
+SHORTEST_ARGUMENTS: Final = 2
+"""Characters of `{}`: a call without arguments, as one that lists what runs, asks for a state."""
+_FAILED: Final = re.compile(
+    r"\s{0,8}(?:<tool_use_error>|\[?error\b|Script failed|Traceback \(most recent|[\w ]{1,40} failed:)"
+    r"|(?:[^\n]{0,300}\n){0,4}(?:Process |Command )?exit(?:ed)?(?: with)?(?: code| status):? [1-9]"
+    r'|[^\n]{0,300}"exit_code":\s?[1-9]',
+    re.IGNORECASE,
+)
+_CODE_ONE: Final = re.compile(r"(?:code:?|status|\"exit_code\":) ?1\b", re.IGNORECASE)
+_ANSWERS_BY_CODE: Final = frozenset(
+    {"ag", "cmp", "diff", "egrep", "fgrep", "git diff", "git grep", "grep", "rg", "test", "which"}
+)
+"""Programs whose exit code 1 is an answer, not a failure."""
+_REFUSED: Final = "The user doesn't want to"
+"""Start of the result of a call that the user refused in Claude Code."""
+CORRECTION: Final = re.compile(
+    r"(?i)^[\s\"'*>-]{0,8}(?:no[,.! ]|nope|stop\b(?! hook)|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you"
+    r"|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)|that['’]s (?:wrong|not)|wrong|revert|undo"
+    r"|\[request interrupted)"
+)
+"""Start of a message in which the user corrects the agent."""
+
+
+def has_failed(output: str, call: Block | None) -> bool:
+    """Return whether the *output* of a tool *call* reports that it failed."""
+    start = output[:READ_CHARACTERS]
+    if _FAILED.match(start) is None:
+        return False
+    program = (call.target or "") if call is not None else ""
+    answers = {program, program.partition(" ")[0]} & _ANSWERS_BY_CODE
+    return not (answers and _CODE_ONE.search(start))
+
+
+def _can_repeat(call: Block, access: Access) -> bool:
+    """Return whether making a *call* twice is a misstep: of commands only where the program is known."""
+    return call.chars > SHORTEST_ARGUMENTS and (access == "reads" or (access == "reports" and bool(call.target)))
+
+
+class _EarlierCall:
+    """The last call with the same tool and arguments."""
+
+    __slots__ = ("changes", "turn")
+
+    def __init__(self, turn: int, changes: int) -> None:
+        self.turn = turn
+        self.changes = changes
+        """Number of changes before which the call returned."""
+
+
+class MisstepWatch:
+    """Recognizes missteps block by block; bounded, in constant time for each block."""
+
+    def __init__(self, settings: TrackerSettings) -> None:
+        self._turns = settings.regret_turns
+        self._capacity = settings.remembered_blocks
+        self._calls: dict[str, _EarlierCall] = {}
+        """By digest; the oldest are discarded first."""
+        self._changes = 0
+        """Number of calls so far that may have changed something."""
+        self._changed: dict[str, int] = {}
+        """By file, the number of the last call that changed it."""
+        self._corrected_turn = 0
+
+    def in_call(self, call: Block) -> Misstep | None:
+        """Return the misstep that a tool *call* is: a repeated read, or another repeated call."""
+        access = access_of(call)
+        earlier = self._calls.pop(call.digest, None) if call.digest else None
+        is_near = earlier is not None and call.turn - earlier.turn <= self._turns
+        misstep: Misstep | None = None
+        if earlier is not None and is_near and _can_repeat(call, access):
+            is_file = access == "reads" and "/" in (call.target or "")
+            changed = self._changed.get(call.target or "", 0) if is_file else self._changes
+            if changed <= earlier.changes:
+                misstep = "repeated_read" if access == "reads" and call.target else "repeated_call"
+        if access in ("changes", "reports"):
+            self._changes += 1
+            if access == "changes" and call.target:
+                self._remember(self._changed, call.target, self._changes)
+        if call.digest:
+            self._remember(self._calls, call.digest, _EarlierCall(call.turn, self._changes))
+        return misstep
+
+    def in_result(self, result: Block, call: Block | None) -> Misstep | None:
+        """Return the misstep that the result of a tool *call* shows: an error, or that the user refused it."""
+        text = result.text or ""
+        if text.startswith(_REFUSED):
+            return self._correction(result)
+        return "error" if has_failed(text, call) else None
+
+    def in_message(self, message: Block) -> Misstep | None:
+        """Return whether the user corrects the agent, at most once a turn."""
+        is_correction = message.turn > 1 and CORRECTION.match(message.text or "") is not None
+        return self._correction(message) if is_correction else None
+
+    def _correction(self, block: Block) -> Misstep | None:
+        if self._corrected_turn == block.turn:
+            return None
+        self._corrected_turn = block.turn
+        return "correction"
+
+    def _remember(self, memory: dict[str, Value], key: str, value: Value) -> None:
+        memory.pop(key, None)
+        memory[key] = value
+        if len(memory) > self._capacity:
+            del memory[next(iter(memory))]

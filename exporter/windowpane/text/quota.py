@@ -1,0 +1,45 @@
+"""The quota of a plan as text."""
+
+from __future__ import annotations
+
+from windowpane.text.formats import count, percent
+
+TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
+if TYPE_CHECKING:
+    from windowpane.core.events import QuotaMeasured
+    from windowpane.core.quota import QuotaForecast
+
+_HOUR, _DAY = 60, 1_440
+"""Minutes."""
+
+
+def duration(minutes: float) -> str:
+    """Return a time in its two largest units: `20 min`, `1 h 20 min`, `6 days 4 h`."""
+    whole = max(0, round(minutes))
+    if whole < _HOUR:
+        return f"{whole} min"
+    if whole < _DAY:
+        hours, rest = divmod(whole, _HOUR)
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    days, rest = divmod(round(whole / _HOUR), 24)
+    text = count(days, "day")
+    return f"{text} {rest} h" if rest else text
+
+
+def used_windows(quota: QuotaMeasured) -> str:
+    """Return the used part of each window: `12% of 5 h, 40% of 7 days`."""
+    return ", ".join(f"{percent(window.used_ratio)} of {duration(window.minutes)}" for window in quota.windows)
+
+
+def quota_text(forecast: QuotaForecast, now: float) -> str:
+    """Return the state of a window: `codex 56% of 5 h, runs out in 40 min, 2 h before its reset`."""
+    used = f"{forecast.agent} {percent(forecast.used_ratio)} of {duration(forecast.minutes)}"
+    reset = (forecast.resets_at - now) / 60
+    if forecast.runs_out_at is None:
+        return f"{used}, lasts until its reset in {duration(reset)}"
+    if forecast.runs_out_at <= now:
+        return f"{used}, used up until its reset in {duration(reset)}"
+    early = (forecast.resets_at - forecast.runs_out_at) / 60
+    return (
+        f"{used}, runs out in {duration((forecast.runs_out_at - now) / 60)}, {duration(early)} before its reset"
+    )
