@@ -233,6 +233,15 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
     assert started.read(tmp_path).order[-2:] == ["ModelCalled", "tool_result"]
 
 
+def test_an_encrypted_compaction_is_one_compaction(tmp_path: Path) -> None:
+    rollout = Rollout().start().message("user", "go").message("assistant", "done").count(90_000)
+    rollout.item("compaction", encrypted_content="b3BhcXVl").row("compacted", message="", replacement_history=[])
+    read = rollout.count(9_000).read(tmp_path)
+
+    assert len(read.of(Compacted)) == 1
+    assert read.problems == []
+
+
 def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) -> None:
     output = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:..."}]
     read = (
