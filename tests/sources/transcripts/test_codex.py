@@ -19,6 +19,7 @@ from windowpane.sources.transcripts.records import (
     ContentAdded,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     SessionDescribed,
     SessionOpened,
 )
@@ -417,3 +418,22 @@ def test_a_rollout_that_refers_to_earlier_rows_is_a_session_of_its_calls(
     assert [problem.problem for problem in read.problems] == [
         "starts with the rows of an earlier rollout: unattributed"
     ]
+
+
+def test_the_quota_of_a_plan_is_stated_when_a_whole_percent_changes(tmp_path: Path) -> None:
+    rollout = Rollout().start()
+    for primary, resets in ((12.0, 1_782_494_656), (12.0, 1_782_494_663), (13.0, 1_782_494_663)):
+        limits = {
+            "primary": {"used_percent": primary, "window_minutes": 300, "resets_at": resets},
+            "plan_type": "pro",
+        }
+        rollout.row("event_msg", type="token_count", info=None, rate_limits=limits)
+    rollout.row("event_msg", type="token_count", info=None, rate_limits={"primary": None, "secondary": None})
+    rollout.row("event_msg", type="token_count", info=None, rate_limits={"primary": {"used_percent": "much"}})
+
+    records = rollout.read(tmp_path).records
+    stated = [record.quota for record in records if isinstance(record, QuotaStated)]
+
+    assert [(one.plan, one.windows[0].minutes, one.windows[0].used_ratio) for one in stated] == [
+        ("pro", 300, 0.12), ("pro", 300, 0.13),
+    ]  # fmt: skip

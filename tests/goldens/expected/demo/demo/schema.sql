@@ -47,7 +47,7 @@ CREATE TABLE agents ("name" TEXT NOT NULL, PRIMARY KEY (name)) WITHOUT ROWID
 -- table alerts
 CREATE TABLE alerts ("session" INTEGER NOT NULL, "alert" TEXT NOT NULL, "crossing_turn" INTEGER NOT NULL, "fired_seq" INTEGER NOT NULL, "severity" TEXT NOT NULL, "fired_turn" INTEGER NOT NULL, "fired_at" REAL, "resolved_turn" INTEGER, "resolved_at" REAL, "value" REAL, "threshold" REAL, "summary" TEXT NOT NULL, "delivered" TEXT NOT NULL DEFAULT '[]', "failed" TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (session, alert, crossing_turn)) WITHOUT ROWID
 -- table blocks
-CREATE TABLE blocks ("session" INTEGER NOT NULL, "block_id" TEXT NOT NULL, "event_seq" INTEGER NOT NULL, "entered_seq" INTEGER NOT NULL, "left_seq" INTEGER NOT NULL, "position" INTEGER NOT NULL, "turn_removed" INTEGER, "removed_by" TEXT, "reason" TEXT, "score" REAL, "replaced_by" TEXT, "last_referenced" INTEGER, "references" INTEGER NOT NULL DEFAULT 0, "regretted_turn" INTEGER, "tool" TEXT, "target" TEXT, "tokens" INTEGER NOT NULL DEFAULT 0, "calls_in" INTEGER NOT NULL DEFAULT 0, "price_in" INTEGER NOT NULL DEFAULT 0, "calls_out" INTEGER, "price_out" INTEGER, PRIMARY KEY (session, block_id)) WITHOUT ROWID
+CREATE TABLE blocks ("session" INTEGER NOT NULL, "block_id" TEXT NOT NULL, "event_seq" INTEGER NOT NULL, "entered_seq" INTEGER NOT NULL, "left_seq" INTEGER NOT NULL, "position" INTEGER NOT NULL, "turn_removed" INTEGER, "removed_by" TEXT, "reason" TEXT, "score" REAL, "replaced_by" TEXT, "last_referenced" INTEGER, "references" INTEGER NOT NULL DEFAULT 0, "regretted_turn" INTEGER, "tool" TEXT, "target" TEXT, "tokens" INTEGER NOT NULL DEFAULT 0, "calls_in" INTEGER NOT NULL DEFAULT 0, "price_in" INTEGER NOT NULL DEFAULT 0, "calls_out" INTEGER, "price_out" INTEGER, "content_type" TEXT NOT NULL DEFAULT '', PRIMARY KEY (session, block_id)) WITHOUT ROWID
 -- table call_ids
 CREATE TABLE call_ids ("session" INTEGER NOT NULL, "call" INTEGER NOT NULL, PRIMARY KEY (session, call)) WITHOUT ROWID
 -- table content_numbers
@@ -91,6 +91,8 @@ CREATE TABLE heads ("id" INTEGER PRIMARY KEY, "kind" TEXT NOT NULL, "session_id"
 CREATE TABLE late_events ("session" INTEGER NOT NULL, "turn" INTEGER NOT NULL, "seq" INTEGER NOT NULL, PRIMARY KEY (session, turn, seq)) WITHOUT ROWID
 -- table pruned_days
 CREATE TABLE pruned_days ("number" INTEGER NOT NULL, "day" INTEGER NOT NULL, "agent" TEXT NOT NULL, "model" TEXT NOT NULL, "release" TEXT NOT NULL, "project" TEXT NOT NULL, "peak_millis" INTEGER NOT NULL, PRIMARY KEY (number, day, agent, model, release)) WITHOUT ROWID
+-- table quotas
+CREATE TABLE quotas ("agent" TEXT NOT NULL, "minutes" INTEGER NOT NULL, "resets_at" INTEGER NOT NULL, "percent" INTEGER NOT NULL, "at" REAL NOT NULL, PRIMARY KEY (agent, minutes, resets_at, percent)) WITHOUT ROWID
 -- table read_files
 CREATE TABLE read_files ("path" TEXT NOT NULL, "inode" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "reading" TEXT NOT NULL, "report" BLOB NOT NULL, PRIMARY KEY (path)) WITHOUT ROWID
 -- table received_streams
