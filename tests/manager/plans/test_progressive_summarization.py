@@ -130,7 +130,7 @@ def test_the_facts_stay_longest() -> None:
     assert COUNTER.count(short) <= aged.max_tokens
 
 
-def test_facts_that_do_not_fit_are_left_out_whole() -> None:
+def test_facts_that_do_not_fit_are_omitted_whole() -> None:
     text = "\n".join(f"AssertionError: module {n} failed in src/module_{n}.py" for n in range(60))
     output = block(1, "tool_result", text, turn=1)
 
