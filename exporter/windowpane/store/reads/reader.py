@@ -302,6 +302,7 @@ class Reader(CopyReads, TrendReads):
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
+
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
@@ -316,6 +317,7 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
@@ -417,6 +419,7 @@ class Reader(CopyReads, TrendReads):
 
     def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+
         from windowpane.store import registry
 
         with self._engine.lend() as connection:
