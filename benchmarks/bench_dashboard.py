@@ -269,7 +269,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
 
     def draw() -> None:
         drawn = read_timeline(store, LONGEST)
-        window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets).to_json()
+        window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets).to_json()
 
     def at_turn() -> None:
         window_at(store, LONGEST, middle)

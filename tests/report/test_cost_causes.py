@@ -45,6 +45,15 @@ def test_a_call_is_split_into_its_break_its_reply_and_what_it_carried() -> None:
     assert causes_sentence(causes) == "$0.10: $0.04 carrying tool results, $0.03 cache breaks, $0.03 the rest."
 
 
+def test_what_nothing_explains_comes_last_and_is_named_where_it_is_large() -> None:
+    components = {"unattributed": 60_000, "tool_results": 20_000, "message_history": 10_000}
+
+    causes = cost_causes([call(1, components=components)], [], total=0.1, price_of=price)
+
+    assert [cause.name for cause in causes][-1] == CARRIED["unattributed"]
+    assert ", $0.06 carrying unrecorded content, " in causes_sentence(causes)
+
+
 def test_the_turns_are_those_in_which_it_cost_most() -> None:
     turns = [
         call(number, cost_dollars=0.01 * (number % 5 + 1), components={"tool_results": 1}) for number in range(9)

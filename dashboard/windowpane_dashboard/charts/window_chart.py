@@ -74,12 +74,11 @@ def window_chart(
     marks: pd.DataFrame,
     palette: Palette,
     *,
-    selected: int | None,
     axes: SharedAxes | None = None,
     regrets: pd.DataFrame | None = None,
     forecast: bool = True,
 ) -> go.Figure:
-    """Draw one session; *turns* has at least one row, *selected* is the turn marked by a line.
+    """Draw one session; *turns* has at least one row.
 
     *axes* gives several charts the same axes. A session that is over has no *forecast*.
     """
@@ -100,8 +99,6 @@ def window_chart(
     tracks = event_kinds(marks)
     if tracks:
         add_event_track(figure, marks, tracks, palette, regrets)
-    if selected is not None:
-        _add_selected(figure, selected, palette, ground=_ground(len(tracks)))
     return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
 
 
@@ -201,19 +198,6 @@ def turn_text(turn: Mapping[Hashable, Any]) -> str:
     if turn["added_tokens"]:
         lines.append(f"added: {tokens(turn['added_tokens'])}")
     return escape_label("\n".join(lines))
-
-
-def _add_selected(figure: go.Figure, selected: int, palette: Palette, *, ground: float) -> None:
-    """Add the line through the selected turn, behind the marks of the event track."""
-    for low, high, layer in ((ground, 1, "above"), (0, ground, "below")):
-        figure.add_shape(
-            type="line", x0=selected, x1=selected, y0=low, y1=high, xref="x", yref="paper", layer=layer,
-            line={"color": palette.text, "width": 1.4},
-        )  # fmt: skip
-    figure.add_annotation(
-        x=selected, y=1, xref="x", yref="paper", text=f"turn {selected}", showarrow=False, yanchor="bottom",
-        font={"color": palette.text, "size": 11},
-    )  # fmt: skip
 
 
 def _arranged(

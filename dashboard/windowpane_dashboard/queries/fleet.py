@@ -229,16 +229,6 @@ def compactions_text(row: SessionRow) -> str:
 # -- what is stored, and for how long --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """The age and the size beyond which whole sessions are deleted."""
-
-    days: float
-    bytes: int
-    configured: frozenset[str]
-    """The names of those that are set; others are defaults."""
-
-
 def configured_budgets(projects: tuple[str, ...] | None) -> tuple[CostBudget, ...]:
     """Return the cost budgets; for a visitor of some *projects* only theirs, none if they cannot be read."""
     try:
@@ -248,22 +238,11 @@ def configured_budgets(projects: tuple[str, ...] | None) -> tuple[CostBudget, ..
     return tuple(budget for budget in budgets if projects is None or budget.project in projects)
 
 
-def configured_retention() -> Retention:
-    """Return the limits that `windowpane serve` enforces with these settings. Raises `ConfigurationError`."""
-    store = load_config().store
-    field_of = {"retention_days": "days", "retention_bytes": "bytes"}
-    configured = frozenset(field_of[name] for name in store.model_fields_set if name in field_of)
-    return Retention(store.retention_days, store.retention_bytes, configured)
-
-
-def retention_text(retention: Retention) -> str:
-    """Return the limits: `after 30 days without an event (default) or beyond 2.0 GB (configured)`."""
-    origin = {name: "configured" if name in retention.configured else "default" for name in ("days", "bytes")}
-    number = int(retention.days)
-    days = count(number, "day") if retention.days == number else f"{retention.days:g} days"
-    return (
-        f"after {days} without an event ({origin['days']}) or beyond {size(retention.bytes)} ({origin['bytes']})"
-    )
+def retention_text(days: float, most_bytes: int) -> str:
+    """Return the limits beyond which sessions are deleted: `after 30 days without an event or beyond 2.0 GB`."""
+    number = int(days)
+    text = count(number, "day") if days == number else f"{days:g} days"
+    return f"after {text} without an event or beyond {size(most_bytes)}"
 
 
 def bytes_on_disk(path: Path) -> int:
@@ -272,13 +251,6 @@ def bytes_on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-def storage_text(stored: StoreSize, on_disk: int, now: float) -> str:
-    """Return the size: `13.4 MB on disk (12.9 MB in use), 12,022 events of 15 sessions, no content`."""
-    content = count(stored.contents, "captured passage") if stored.contents else "no content"
-    used = "" if size(on_disk) == size(stored.bytes) else f" ({size(stored.bytes)} in use)"
-    age = ago(stored.oldest_at, now)
-    oldest = "" if stored.oldest_at is None else f"; the last event of the oldest session is from {age}"
-    return (
-        f"Store: {size(on_disk)} on disk{used}, {count(stored.events, 'event')} of "
-        f"{count(stored.sessions, 'session')}, {content}{oldest}."
-    )
+def storage_text(stored: StoreSize, on_disk: int) -> str:
+    """Return the size: `13.4 MB on disk, 12,022 events of 15 sessions`."""
+    return f"{size(on_disk)} on disk, {count(stored.events, 'event')} of {count(stored.sessions, 'session')}"

@@ -16,7 +16,6 @@ from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
 from windowpane.text.losses import soundness_text
-from windowpane_dashboard.charts.facts import facts_bar
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.compressions import (
@@ -27,7 +26,6 @@ from windowpane_dashboard.queries.compressions import (
     EvaluatedCompression,
     TextDifference,
     compression_label,
-    fact_counts,
     fact_texts,
     facts_frame,
     facts_summary,
@@ -153,8 +151,6 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
         widgets.show_text(f"Not measured: {what}.")
     if not fidelity.facts_total:
         return
-    counts = fact_counts(fidelity)
-    widgets.chart(facts_bar(counts, widgets.current_palette()), key="facts_bar", alt=facts_summary(fidelity))
     if fidelity.facts:
         frame = widgets.without_empty(facts_frame(store, fidelity), "text")
         widgets.table(frame, key="facts", alt="Facts of this compression")

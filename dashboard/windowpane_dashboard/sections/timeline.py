@@ -73,7 +73,7 @@ def _chart(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> None
 
 def _draw(row: SessionRow, timeline: Timeline, palette: Palette, *, live: bool) -> go.Figure:
     figure = window_chart(
-        timeline.turns, timeline.spans, timeline.marks, palette, selected=None,
+        timeline.turns, timeline.spans, timeline.marks, palette,
         regrets=timeline.regrets, forecast=live,
     )  # fmt: skip
     figure.update_layout(uirevision=plain(row.session_id))  # a zoom survives new turns, not another session
@@ -138,7 +138,7 @@ def turn_control(timeline: Timeline) -> int:
         on_click=lambda: select_turn(min(last, int(after.min())), last),
     )
     chart_sync(
-        here, (CHART, "cache", "cost"), (SLIDER, EXACT), clicks=CHART, choose=go,
+        here, (CHART,), (SLIDER, EXACT), clicks=CHART, choose=go,
         evidence=position.evidence, opened=st.session_state.get(OPENED, 0),
     )  # fmt: skip
     return here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -15,7 +14,7 @@ from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.charts.zone_bands import forecast_turns
-from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
+from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.session_picker import OFFERED
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
@@ -88,34 +87,19 @@ def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
     if other is None:
         return [rows[one]]
     bar = widgets.control_bar()
-    _select(bar.container(), "A", rows, one, lambda name: _open(CompareAddress(name, other)))
-    _select(bar.container(), "B", rows, other, lambda name: _open(CompareAddress(one, name)))
-    swapped = CompareAddress(other, one)
-    bar.container(width="content").button("Swap", icon=":material/swap_vert:", on_click=lambda: _open(swapped))
+    for letter, name, session_id in (("A", "one", one), ("B", "other", other)):
+        bar.container().selectbox(
+            f"Session {letter}",
+            list(rows),
+            format_func=lambda listed: plain(picker_label(rows[listed])),
+            **address.bound_widget(PAGE, name, session_id),
+        )
+    swapped = CompareAddress(other, one).to_query()
+    bar.container(width="content").button(
+        "Swap", icon=":material/swap_vert:", on_click=lambda: address.write(PAGE, swapped)
+    )
     address.write(PAGE, CompareAddress(one, other).to_query())
     return [rows[one], rows[other]]
-
-
-def _select(
-    column: st.delta_generator.DeltaGenerator,
-    letter: str,
-    rows: dict[str, SessionRow],
-    here: str,
-    on_choice: Callable[[str], None],
-) -> None:
-    control = f"compare_{letter}"
-    key = widget_state.fresh_key(control, here)
-    column.selectbox(
-        f"Session {letter}",
-        list(rows),
-        key=key,
-        format_func=lambda name: plain(picker_label(rows[name])),
-        on_change=lambda: widget_state.apply(control, key, on_choice),
-    )
-
-
-def _open(chosen: CompareAddress) -> None:
-    address.write(PAGE, chosen.to_query())
 
 
 def charts(sides: list[ComparedSession]) -> None:
@@ -152,7 +136,6 @@ def charts(sides: list[ComparedSession]) -> None:
             side.timeline.spans,
             side.timeline.marks,
             widgets.current_palette(),
-            selected=None,
             axes=axes,
             forecast=live,
         )

@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.config.loading import load_config
 from windowpane.config.paths import default_store
 from windowpane.core.store_names import StoreUrl
 from windowpane.core.times import midnight
@@ -26,7 +27,6 @@ from windowpane_dashboard.queries.fleet import (
     Fleet,
     bytes_on_disk,
     configured_budgets,
-    configured_retention,
     fleet_frame,
     retention_text,
     storage_text,
@@ -72,7 +72,7 @@ def main() -> None:
         spending_line(snapshot, now)
     session_table(listed, now)
     with messages.report_read_errors("The size of the store cannot be read"):
-        store_line(snapshot, now)
+        store_line(snapshot)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -88,24 +88,20 @@ def spending_line(snapshot: StoreSnapshot, now: float) -> None:
         st.caption(escape_markdown(" · ".join(texts)))
 
 
-def store_line(snapshot: StoreSnapshot, now: float) -> None:
+def store_line(snapshot: StoreSnapshot) -> None:
     """Draw the size of the store and its retention."""
     size = snapshot.store.size()
     if snapshot.projects is not None:
         st.caption(f"{count(size.events, 'event')} of {count(size.sessions, 'session')}.")
         return
     name = default_store()
-    stored = storage_text(size, size.bytes if isinstance(name, StoreUrl) else bytes_on_disk(name), now)
+    stored = storage_text(size, size.bytes if isinstance(name, StoreUrl) else bytes_on_disk(name))
     try:
-        retention = f"Whole sessions are deleted {retention_text(configured_retention())}"
+        limits = load_config().store
+        retention = f"Sessions are deleted {retention_text(limits.retention_days, limits.retention_bytes)}."
     except ConfigurationError as error:
-        retention = (
-            f"The retention is unknown, because the configuration cannot be read ({error}). Sessions are deleted"
-        )
-    st.caption(
-        escape_markdown(f"{stored} {retention}")
-        + ", by `windowpane serve` and `windowpane prune`; a tombstone of each remains in the audit chain."
-    )
+        retention = f"The retention is unknown, because the configuration cannot be read ({error})."
+    st.caption(escape_markdown(f"{stored}. {retention}"))
 
 
 def address_filters() -> FleetFilters:

@@ -113,15 +113,13 @@ def bound_select(
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Draw a selection for the parameter *name* of the address; return the choice."""
-    control = f"replay_{name}"
-    key = widget_state.fresh_key(control, requested if requested in options else default)
-    return st.selectbox(
+    chosen: str = st.selectbox(
         label,
         options,
-        key=key,
         format_func=lambda option: plain(labels.get(option, option)),
-        on_change=lambda: widget_state.apply(control, key, lambda chosen: address.update(PAGE, **{name: chosen})),
+        **address.bound_widget(PAGE, name, requested if requested in options else default),
     )
+    return chosen
 
 
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:

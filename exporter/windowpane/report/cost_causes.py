@@ -102,16 +102,16 @@ def cost_causes(
 def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
     """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
 
-    A large part that nothing explains is named too, after them.
+    A large part that nothing explains follows them.
     """
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
     others = causes[NAMED_CAUSES:]
     large = [one for one in others if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
-    named = [*causes[:NAMED_CAUSES], *large]
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in named]
-    rest = cost - math.fsum(cause.dollars for cause in named)
+    visible = [*causes[:NAMED_CAUSES], *large]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in visible]
+    rest = cost - math.fsum(cause.dollars for cause in visible)
     if rest >= SMALLEST_DOLLARS:
         parts.append(f"{dollars(rest)} the rest")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."

@@ -27,12 +27,11 @@ PAGES = {
     "replay, filled in": "replay?simulate=pi-managed-8k&policies=hybrid,lru&window=32768",
     "alerts": "alerts",
     "audit": "audit",
-    "search, a block": "search?text=file&pick=b2:pi-managed-8k",
+    "search": "search?text=file",
 }
 """The session page is tested with its tabs."""
 MORE_PAGES = {
     "replay": "replay",
-    "search": "search?text=file",
     "session, found text": f"{SESSION}&tab=find&text=file",
     "session, a block": f"{SESSION}&block=b2",
 }

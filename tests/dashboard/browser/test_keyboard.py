@@ -112,3 +112,39 @@ def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[...
     here.assert_at("**/session?session=*")
     page.get_by_text("More metrics").first.wait_for()
     expect(page.get_by_role("heading", name=re.compile(r"^Turn \d+:"))).to_have_count(1)
+
+
+def test_the_palette_finds_a_session_and_an_action(site: Callable[..., Any], seen_store: Path) -> None:
+    here = site(seen_store)
+    page = here.open("audit")
+    field = page.get_by_role("combobox", name="Page, action or session")
+
+    page.keyboard.press("Control+k")
+    expect(field).to_be_focused()
+    page.keyboard.type("refactor-api")
+    page.get_by_role("option", name="refactor-api").first.wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/session?session=refactor-api")
+    here.settle()
+
+    page.keyboard.press("Control+k")
+    expect(field).to_be_focused()
+    page.keyboard.type("why this session cost")
+    page.get_by_role("option", name="Show why this session cost so much").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**session=refactor-api&tab=cost")
+    here.settle()
+
+    page.keyboard.press("Control+k")
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_link_of_an_alert_lands_on_its_evidence(site: Callable[..., Any], demo_store: Path) -> None:
+    here = site(demo_store)
+    page = here.open("session", session="pi-managed-8k", turn="4", alert="overflow:4")
+
+    expect(page.locator(".st-key-alert_line")).to_be_focused()
+    here.assert_shows("critical: Window overflowed at turn 4. 11k tokens did not fit the window of 8,192")
+    expect(page.get_by_test_id("stMetric").filter(has_text="Window at turn 4")).to_contain_text("129%")

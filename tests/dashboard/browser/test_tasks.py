@@ -71,6 +71,10 @@ class Person:
         index.fill(text)
         index.press("Enter")
 
+    def presses(self, key: str) -> None:
+        self._acts(f"press {key}")
+        self.page.keyboard.press(key)
+
     def picks(self, label: str, text: str) -> None:
         """Choose from a list by typing the start of an option."""
         self.types(self.page.get_by_role("combobox", name=label), text)
@@ -279,9 +283,11 @@ def searcher(site: Callable[..., Any], captured: Path) -> Person:
 def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
     searcher.opens("search")
     searcher.types(searcher.page.get_by_role("textbox", name="Search captured content"), "GeminiBeforeToo")
-    row = searcher.opens_row("Matches, the latest first", lambda row: "tool result" in " ".join(row))
-
-    assert "GeminiBeforeToo" in " ".join(row)
+    hit = searcher.page.locator(".st-key-hits a", has_text="tool result").first
+    expect(hit.locator("strong", has_text="GeminiBeforeToo")).to_be_visible()
+    hit.focus()
+    searcher.presses("Enter")
+    searcher.page.wait_for_url("**/session?**block=*")
     searcher.reads("Its life in this session")
     searcher.site.assert_shows("Added as tool result")
     expect(searcher.page.locator(".st-key-block_panel code").first).to_contain_text("GeminiBeforeToo")
@@ -290,7 +296,7 @@ def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
 
 def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
     searcher.opens("search", text="handleGeminiBeforeTool")
-    searcher.opens_row("Matches, the latest first", lambda row: "18" in row)
+    searcher.clicks(searcher.page.locator(".st-key-hits a", has_text="turn 18 ").first)
     searcher.site.assert_shows(re.compile("Compressed by compaction with 1[0-9]+ other blocks"))
     searcher.site.assert_shows(re.compile("Replaced by a summary of 3,[0-9]+ tokens"))
     replaced = searcher.page.locator(".st-key-block_panel [data-testid=stPageLink] a", has_text="Turn 31")

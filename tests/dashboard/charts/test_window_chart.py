@@ -53,7 +53,7 @@ def test_downsampling_keeps_every_extreme(series: np.ndarray, limit: int) -> Non
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
 def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -> None:
-    figure = window_chart(rich.turns, rich.spans, rich.marks, palette, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, palette)
     stacked = [trace for trace in figure.data if trace.stackgroup == "window"]
 
     assert np.allclose(sum(np.asarray(trace.y) for trace in stacked), rich.turns["used"])
@@ -63,7 +63,7 @@ def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -
 
 
 def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
-    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
     assert [trace.text[0] for trace in track] == list("ECSKWRA")
@@ -77,7 +77,7 @@ def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> Non
         marks = pd.DataFrame(
             [{"letter": letter, "turn": 3, "number": 1, "text": "", "severity": ""} for letter in letters]
         )
-        return window_chart(rich.turns, rich.spans, marks, LIGHT, selected=None)
+        return window_chart(rich.turns, rich.spans, marks, LIGHT)
 
     few, every = drawn(list(MARKS)[:4]), drawn(list(MARKS))
 
@@ -88,7 +88,7 @@ def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> Non
 
 
 def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
-    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     heights = {trace.name: trace.y[0] for trace in figure.data if trace.name in ("limit", "red")}
     limits = rich.spans[-1].limits
     assert limits is not None
@@ -102,7 +102,7 @@ def test_limit_zones_and_reserve_are_drawn(rich: Timeline) -> None:
 
 def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
     timeline = read_timeline(small_store, "unknown-limit")
-    figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT, selected=6)
+    figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT)
 
     assert [shape for shape in figure.layout.shapes if (shape.name or "").startswith("zone")] == []
     assert not any(trace.name in ("limit", "red", "forecast") for trace in figure.data)
@@ -110,7 +110,7 @@ def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
 
 
 def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
-    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT, selected=5)
+    figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
     last = rich.turns.iloc[-1]
 
@@ -125,7 +125,7 @@ def test_a_long_session_is_drawn_with_few_points() -> None:
     turns.loc[4_321, ["used", "tool_results"]] = 99_000.0
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = window_chart(turns, (), marks, LIGHT, selected=1)
+    figure = window_chart(turns, (), marks, LIGHT)
 
     assert max(len(trace.x) for trace in figure.data) <= MAXIMUM_POINTS
     results = next(trace for trace in figure.data if trace.name == "tool results")
@@ -146,7 +146,7 @@ def test_regular_peaks_are_all_kept() -> None:
     turns["used"] = turns["tool_results"] = 1_000.0 + 1_000 * (np.arange(10_000) % 60)
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = window_chart(turns, (), marks, LIGHT, selected=None)
+    figure = window_chart(turns, (), marks, LIGHT)
 
     results = next(trace for trace in figure.data if trace.name == "tool results")
     assert (np.asarray(results.y) == 60_000).sum() == 10_000 // 60
@@ -166,7 +166,7 @@ def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last
     turns["limit_tokens"] = [first, *[200.0] * 98, last]
     marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
-    figure = window_chart(turns, (), marks, LIGHT, selected=None)
+    figure = window_chart(turns, (), marks, LIGHT)
 
     assert natural_scale(turns) == "limit"
     assert figure.layout.yaxis.range[1] == pytest.approx(top)
@@ -207,7 +207,7 @@ class TestForecast:
 def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) -> None:
     drawn = read_timeline(small_store, "refactor-api")
 
-    figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, selected=None, regrets=drawn.regrets)
+    figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets)
 
     thread = next(trace for trace in figure.data if trace.name == "needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))

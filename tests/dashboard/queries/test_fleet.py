@@ -20,10 +20,8 @@ from windowpane.text.formats import size
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
     Fleet,
-    Retention,
     below_parents,
     bytes_on_disk,
-    configured_retention,
     firing_text,
     fleet_frame,
     read_fleet,
@@ -43,33 +41,15 @@ def test_the_size_is_that_of_the_files(small_store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("retention", "text"),
+    ("days", "most_bytes", "text"),
     [
-        (
-            Retention(30, 2_000_000_000, frozenset()),
-            "after 30 days without an event (default) or beyond 2.0 GB (default)",
-        ),
-        (
-            Retention(1, 5_000_000, frozenset({"days"})),
-            "after 1 day without an event (configured) or beyond 5.0 MB (default)",
-        ),
-        (
-            Retention(0.5, 900, frozenset({"days", "bytes"})),
-            "after 0.5 days without an event (configured) or beyond 900 B (configured)",
-        ),
+        (30, 2_000_000_000, "after 30 days without an event or beyond 2.0 GB"),
+        (1, 5_000_000, "after 1 day without an event or beyond 5.0 MB"),
+        (0.5, 900, "after 0.5 days without an event or beyond 900 B"),
     ],
 )
-def test_a_retention_limit_has_its_origin(retention: Retention, text: str) -> None:
-    assert retention_text(retention) == text
-
-
-def test_the_file_and_the_environment_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "windowpane.yaml"
-    file.write_text("store:\n  retention_bytes: 750000000\n")
-    monkeypatch.setenv("WINDOWPANE_CONFIG", str(file))
-    monkeypatch.setenv("WINDOWPANE_RETENTION_DAYS", "7")
-
-    assert configured_retention() == Retention(7, 750_000_000, frozenset({"days", "bytes"}))
+def test_the_retention_has_both_limits(days: float, most_bytes: int, text: str) -> None:
+    assert retention_text(days, most_bytes) == text
 
 
 def test_the_fleet_page_shows_size_and_retention(
@@ -82,9 +62,9 @@ def test_the_fleet_page_shows_size_and_retention(
 
     text = page_text(open_page("fleet")).replace("\\", "")
 
-    assert f"Store: {size(bytes_on_disk(Path(small_store.path)))} on disk" in text
-    assert "events of 3 sessions, no content" in text
-    assert "after 7 days without an event (configured) or beyond 2.0 GB (default)" in text
+    assert f"{size(bytes_on_disk(Path(small_store.path)))} on disk" in text
+    assert "events of 3 sessions" in text
+    assert "after 7 days without an event or beyond 2.0 GB" in text
 
 
 def test_an_unreadable_configuration_is_reported(
@@ -100,7 +80,7 @@ def test_an_unreadable_configuration_is_reported(
 
     assert not app.exception
     assert "gone" in page_text(app)
-    assert "(default)" not in page_text(app)
+    assert "deleted after" not in page_text(app)
 
 
 def test_the_worst_alerts_are_counted_apart() -> None:

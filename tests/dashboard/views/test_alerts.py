@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from windowpane.alerts.delivery.message import message_of
+from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.config.loading import load_config
 from windowpane.core.events import (
     AlertFired,
     AlertResolved,
@@ -39,6 +43,8 @@ from windowpane_dashboard.queries.alerts import (
     read_firings,
     requested_firing,
     resolution,
+    settings_text,
+    silence_text,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, SessionAddress
 
@@ -342,3 +348,23 @@ def test_the_link_of_a_message_that_is_not_stored_yet_names_no_other_alert(alert
 
     assert at_named_turn(alert_store, "refactor-api", position) == position
     assert requested_firing(alert_store, "refactor-api", position) is None
+
+
+@pytest.mark.parametrize("alert", sorted(RULES_BY_NAME))
+def test_the_lines_that_change_an_alert_are_valid(
+    alert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fired = AlertRow(
+        "it's; rm -rf $HOME", "agent", alert, "warning", 3, 4, None, None, None, 0.655_2, 0.5, "summary"
+    )
+    threshold, disable = settings_text(fired)
+    path = tmp_path / "windowpane.yml"
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(path))
+    for text in filter(None, (threshold, disable)):
+        path.write_text(text)
+        load_config()
+
+    assert bool(threshold) == (RULES_BY_NAME[alert].threshold is not None)
+    assert shlex.split(silence_text(fired))[:5] == [
+        "amtool", "silence", "add", f"alertname={alert}", "session=it's; rm -rf $HOME",
+    ]  # fmt: skip

@@ -60,9 +60,7 @@ def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
     both = [read_timeline(small_store, name) for name in ("refactor-api", "unknown-limit")]
     axes = SharedAxes.around(*(one.turns for one in both))
 
-    drawn = [
-        window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, axes=axes).layout for one in both
-    ]
+    drawn = [window_chart(one.turns, one.spans, one.marks, LIGHT, axes=axes).layout for one in both]
 
     assert drawn[0].yaxis.range == drawn[1].yaxis.range
     assert drawn[0].yaxis.range[1] >= both[0].turns["used_before"].max()
@@ -74,7 +72,7 @@ def test_both_charts_have_the_same_axes(small_store: SqliteStore) -> None:
 def test_a_session_that_is_over_does_not_forecast(small_store: SqliteStore) -> None:
     one = read_timeline(small_store, "refactor-api")
 
-    figure = window_chart(one.turns, one.spans, one.marks, LIGHT, selected=None, forecast=False)
+    figure = window_chart(one.turns, one.spans, one.marks, LIGHT, forecast=False)
 
     assert figure.layout.xaxis.range[1] == one.turns["turn"].iloc[-1] + 0.5
     assert not [trace.name for trace in figure.data if trace.name and "forecast" in trace.name]

@@ -56,6 +56,19 @@ def test_a_text_is_found_by_any_part(store: Store, make_session: Session, query:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
+def test_a_phrase_comes_before_its_terms_apart(store: Store, make_session: Session, *, indexed: bool) -> None:
+    store.append(make_session(turns=13))
+    if indexed:
+        index_all(store)
+
+    lines = texts(store.find_content(ContentFilter("file 2")))
+
+    assert lines[0].startswith("file 2file")
+    assert any("file 12" in line for line in lines[1:])
+    assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
 def test_a_hit_names_the_block_that_held_the_text(store: Store, make_session: Session, *, indexed: bool) -> None:
     store.append(make_session("first"))
     store.append(make_session("second"))
