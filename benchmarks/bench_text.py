@@ -19,8 +19,7 @@ from pathlib import Path
 
 from windowpane.core.redaction import redact
 from windowpane.models.tokens.encodings import O200K, load_encoding
-from windowpane.models.tokens.exact_counter import Vocabulary
-from windowpane.models.tokens.tokenizer import load_for_bulk
+from windowpane.models.tokens.exact_counter import Vocabulary, load_for_bulk
 
 ROUNDS = 5
 MIXTURE = [

@@ -125,7 +125,7 @@ USES: dict[str, Callable[[Installed], None]] = {
     ),
     "login": lambda here: here.imports("authlib.integrations.starlette_client", "itsdangerous", "httpx"),
     "mcp": lambda here: here.prints('"serverInfo"', "mcp", "--store", here.store, text=INITIALIZE),
-    "notify": lambda here: here.prints("not accepted", "alerts", "test", "ntfy://127.0.0.1:9/windowpane"),
+    "notify": lambda here: here.prints("did not accept it", "alerts", "test", "ntfy://127.0.0.1:9/windowpane"),
     "otel": lambda here: here.imports("windowpane.outputs.otlp.metrics", "windowpane.outputs.otlp.logs"),
     "parquet": lambda here: here.prints(
         "events", "audit", "export", "--format", "parquet", "--output", "e.parquet", "--store", here.store

@@ -1,11 +1,11 @@
 """Measure what `windowpane hook give-back` changes, with real agents and on recorded compactions.
 
-    WINDOWPANE_SESSIONS_DIR=... python benchmarks/insight/give_back.py
+    WINDOWPANE_SESSIONS_DIR=... python benchmarks/insight/give_back.py [recordings] [agents]
 
-Writes the section "Give back" of benchmarks/INSIGHT.md. Claude Code and Codex run from npm against a scripted
+Writes two sections of benchmarks/INSIGHT.md. Claude Code and Codex run from npm against a scripted
 provider, with and without the hook. On recordings the hook's command reads each recording as it was when the
-hook would have run: Claude Code runs it before it records the compaction, Codex after. Needs npm for the first
-table; without it, or without recordings, the other is written alone.
+hook would have run: Claude Code runs it before it records the compaction, Codex after. `agents`
+needs npm.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -25,9 +25,10 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
+from bench_insight import write_section  # noqa: E402
 from tests.providers.coding_agents import AGENTS, CLAUDE, ScriptedModel, plain_environment, windowpane  # noqa: E402
 from tests.providers.loopback import Reply, Request, loopback_provider  # noqa: E402
-from tests.providers.npm_programs import NotInstalledError, npm_program, release  # noqa: E402
+from tests.providers.npm_programs import npm_program, release  # noqa: E402
 from tests.providers.test_mcp_agents import run  # noqa: E402
 from truth.recordings import recorded_sessions  # noqa: E402
 
@@ -39,14 +40,21 @@ from windowpane.sources.transcripts.playback import session_events  # noqa: E402
 from windowpane.store.embedded import SqliteReader  # noqa: E402
 from windowpane.store.interface import EventFilter  # noqa: E402
 
-DOCUMENT: Final = ROOT / "benchmarks" / "INSIGHT.md"
-HEAD: Final = "# Insight into recorded sessions\n"
-TITLE: Final = "## Give back\n"
 COMMAND: Final = (sys.executable, "-m", "windowpane", "hook", "give-back")
 BOUNDARY: Final = {"claude_code": b'"subtype":"compact_boundary"', "codex": b'"type":"compacted"'}
 LOST: Final = ("contradicted", "lost")
 RULES: Final = ("From now on always use tabs.", "Never touch config.py.")
 PROMPT: Final = f"Improve app.py. {' '.join(RULES)}"
+EXPLAINED: Final = (
+    "Recorded compactions, with the output of the hook at that moment. *Given though visible* are rules that the "
+    "summary or the agent's program put back anyway: Claude Code runs the hook before it records its summary, so "
+    "the hook cannot leave these out. No recording shows regrets with the hook."
+)
+SCRIPTED: Final = (
+    "One session each against a scripted provider: its user gives two rules; it reads a file, is compacted and "
+    "reads the file again, as the script says: regrets are the same by design. *Given twice* are rules that "
+    "the summary has, too. Codex keeps the messages of its user, so no rule had to be followed (–)."
+)
 SUMMARY: Final = "The app was read and edited."
 
 
@@ -65,7 +73,7 @@ class _Model(ScriptedModel):
     def _reply(self, request: Request) -> Reply:
         reply = super()._reply(request)
         if self.requests[-1][0] == "summary" and self._kept:
-            reply.text = reply.text.replace(SUMMARY, f"{SUMMARY} {' '.join(self._kept)}")
+            return replace(reply, text=reply.text.replace(SUMMARY, f"{SUMMARY} {' '.join(self._kept)}"))
         return reply
 
 
@@ -128,16 +136,17 @@ def _install(name: str, home: Path, work: Path, environment: dict[str, str]) -> 
 
 def agent_rows() -> Iterator[str]:
     """Yield the table of real agents."""
-    yield "| agent | rules in the summary | hook | rules of the user after it | tokens added | also in the summary | regrets |"
+    yield "| agent | in the summary | hook | rules of the user after it | tokens added | given twice | regrets |"
     yield "|---|--:|---|---|--:|--:|--:|"
     for name in ("claude-code", "codex"):
         for kept in ((), RULES[:1]) if name == "claude-code" else ((),):
             for installs in (False, True):
                 one = agent_run(name, kept, installs=installs)
-                fates = ", ".join(f"{count} {fate}" for fate, count in sorted(one.fates.items()) if count)
+                fates = ", ".join(f"{count} {fate}" for fate, count in sorted(one.fates.items()) if count) or "–"
+                agent, hook = f"{name} {release(AGENTS[name].program)}", "yes" if installs else "no"
                 yield (
-                    f"| {name} {release(AGENTS[name].program)} | {len(kept)} of 2 | {'yes' if installs else 'no'} "
-                    f"| {fates} | {one.given_tokens} | {one.repeated} | {one.regrets} |"
+                    f"| {agent} | {len(kept)} of 2 rules | {hook} | {fates} "
+                    f"| {one.given_tokens} | {one.repeated} | {one.regrets} |"
                 )
 
 
@@ -222,34 +231,11 @@ def _recorded_row(agent: str, all_of: Sequence[Compaction]) -> str:
     )
 
 
-def section() -> str:
-    """Return the whole section."""
-    lines = [TITLE]
-    try:
-        lines += ["One session each, compacted once by the agent; its user gave two rules.\n", *agent_rows(), ""]
-    except NotInstalledError as error:
-        print(f"no real agents: {error}")
-    recorded = list(recorded_rows())
-    if len(recorded) > 2:
-        lines += [
-            "Recorded compactions, with the hook's output at that moment. *Given though visible* are rules that the "
-            "summary or the agent's program had put back anyway: Claude Code runs the hook before it records its "
-            "summary, so the hook cannot leave them out. Whether a rule that was given back would have been obeyed, "
-            "and regrets, cannot be seen in a recording.\n",
-            *recorded,
-        ]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def main() -> None:
-    """Replace the section in the document."""
-    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else HEAD
-    new = section()
-    before, found, rest = text.partition(TITLE)
-    following = re.search(r"^## ", rest, re.MULTILINE) if found else None
-    after = rest[following.start() :] if following else ""
-    DOCUMENT.write_text("\n".join(filter(None, (before.rstrip() + "\n", new, after))), encoding="utf-8")
-
+PARTS: Final = {
+    "recordings": lambda: write_section("Give back", [EXPLAINED, "", *recorded_rows()]),
+    "agents": lambda: write_section("Give back with real agents", [SCRIPTED, "", *agent_rows()]),
+}
 
 if __name__ == "__main__":
-    main()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

@@ -51,13 +51,22 @@ def raw_compactions(path: Path, format_name: str) -> list[RawCompaction]:
 
 
 def _claude_code(text: str) -> Iterator[_Total | _Boundary]:
-    """A message is written in several lines, the first of which has its input."""
+    """A message is written in several lines, the first of which has its input.
+
+    Early releases wrote the summary alone.
+    """
     seen: set[str] = set()
+    is_bounded = False
     for row in json_values(text):
         if row.get("isSidechain"):
             continue
         if row.get("subtype") == "compact_boundary":
             yield _Boundary((row.get("compactMetadata") or {}).get("preTokens"))
+            is_bounded = True
+        elif row.get("isCompactSummary") is True and not is_bounded:
+            yield _Boundary(None)
+        elif row.get("type") == "assistant":
+            is_bounded = False
         message: Any = row.get("message") or {}
         usage = message.get("usage") if isinstance(message, dict) and row.get("type") == "assistant" else None
         if usage and message["id"] not in seen:
@@ -131,7 +140,9 @@ def _row(name: str, compared: Sequence[_Compared]) -> str:
         measured.tokens_before == (raw.stated if raw.before is None else raw.before) for raw, measured in pairs
     )
     after = sum(measured.tokens_after == raw.after for raw, measured in pairs)
-    low, middle, high = np.quantile([measured.ratio or 0.0 for _, measured in pairs], [0.1, 0.5, 0.9])
+    low, middle, high = np.quantile(
+        [one.tokens_before / max(1, one.tokens_after) for _, one in pairs], [0.1, 0.5, 0.9]
+    )
     return (
         f"| {name} | {len(compared)} | {recorded} | {found} | {invented} | {before} | {after} "
         f"| {middle:.1f} ({low:.1f} to {high:.1f}) |"

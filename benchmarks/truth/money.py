@@ -36,6 +36,7 @@ def _claude(into: float, out: float, **long: Any) -> Rate:
 
 
 RATES: Final = {
+    "claude-opus-4-20250514": _claude(15.0, 75.0),
     "claude-opus-4-5-20251101": _claude(5.0, 25.0),
     "claude-opus-4-6": _claude(5.0, 25.0),
     "claude-opus-5": _claude(5.0, 25.0),
@@ -96,8 +97,12 @@ def raw_calls(path: Path, format_name: str) -> list[RawCall]:
 
 
 def _claude_code(text: str) -> Iterator[RawCall]:
-    """Each line of a message repeats its usage as far as it was known: the largest counts."""
+    """Each line of a message repeats its usage as far as it was known: the largest counts.
+
+    Another model that advised during the reply has its own usage in it.
+    """
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    advised: dict[str, list[dict[str, Any]]] = {}
     models: dict[str, str] = {}
     for row in json_values(text):
         message = row.get("message")
@@ -105,17 +110,23 @@ def _claude_code(text: str) -> Iterator[RawCall]:
             continue
         usage = message["usage"]
         models[message["id"]] = message["model"]
-        found = {
-            "input": usage.get("input_tokens"),
-            "cache_read": usage.get("cache_read_input_tokens"),
-            "cache_write": usage.get("cache_creation_input_tokens"),
-            "hour_write": (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens"),
-            "output": usage.get("output_tokens"),
-        }
-        for name, count in found.items():
-            counts[message["id"]][name] = max(counts[message["id"]][name], count or 0)
+        parts = usage.get("iterations") or ()
+        advised[message["id"]] = [part for part in parts if part.get("type") == "advisor_message"]
+        for name, count in _claude_counts(usage).items():
+            counts[message["id"]][name] = max(counts[message["id"]][name], count)
     for key, model in models.items():
         yield RawCall(model, **counts[key])
+        yield from (RawCall(part["model"], **_claude_counts(part)) for part in advised[key])
+
+
+def _claude_counts(usage: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        "input": usage.get("input_tokens") or 0,
+        "cache_read": usage.get("cache_read_input_tokens") or 0,
+        "cache_write": usage.get("cache_creation_input_tokens") or 0,
+        "hour_write": (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0,
+        "output": usage.get("output_tokens") or 0,
+    }
 
 
 def _codex(text: str) -> Iterator[RawCall]:

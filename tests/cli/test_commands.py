@@ -237,3 +237,22 @@ class TestPrune:
     def test_old_sessions_go_and_leave_a_valid_chain(self, run: Run, imported: str) -> None:
         assert "deleted" in run("prune", "--older-than", "1").output
         assert "chain intact" in run("audit", "verify").output
+
+
+class TestAdvise:
+    def test_too_little_to_compare_is_stated(self, run: Run, imported: str) -> None:
+        assert imported
+
+        output = run("advise").output
+
+        assert output.startswith("Too few sessions to compare: 0 with 10 calls")
+        assert "No level can be compared" in output
+
+    def test_the_data_has_the_missteps_of_the_sessions_that_match(self, run: Run, imported: str) -> None:
+        assert imported
+
+        health = json.loads(run("advise", "--json").stdout)["health"]
+
+        assert (health["sessions"], health["calls"]) == (1, 9)
+        assert sum(row["calls"] for row in health["by_tenth"]) == health["calls"]
+        assert json.loads(run("advise", "--agent", "another", "--json").stdout)["health"]["sessions"] == 0

@@ -160,7 +160,9 @@ def test_commands_use_the_configured_store_and_key(
 
     assert store.exists()
     assert SESSION in run("sessions", "--json").stdout
-    assert "keyed: detects tampering" in run("audit", "verify").output
+    verified = run("audit", "verify").output
+    assert "keyed: detects tampering" in verified
+    assert "recorded before the store had its key" not in verified
     key.write_text("another key of as many letters..")
     assert "BROKEN" in run("audit", "verify", code=1).output
 

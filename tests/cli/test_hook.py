@@ -17,9 +17,11 @@ from click.testing import CliRunner, Result
 
 from windowpane.cli import main
 from windowpane.cli.hook import EVENTS, HookCommands
+from windowpane.config.paths import default_store
 from windowpane.core.version import package_version
 from windowpane.sources.hooks.transcript import start_import
 from windowpane.store.embedded import SqliteReader
+from windowpane.store.open import open_reader
 
 Run = Callable[..., Result]
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -256,6 +258,24 @@ def test_the_status_line_knows_the_pace_of_a_stored_session(home: Path) -> None:
 
     assert line.startswith("○ 6% 6k/100k +")
     assert "/turn compaction in " in line  # at the level documented for Claude Code
+
+
+def test_the_status_line_records_the_quota_and_shows_one_that_is_nearly_used(home: Path) -> None:
+    path = transcript(home / f"{SESSION}.jsonl", calls=1)
+    assert CliRunner().invoke(main, ["import", str(path)]).exit_code == 0
+    ends = time.time() + 3_600
+    limits = {
+        "five_hour": {"used_percentage": 83.4, "resets_at": ends},
+        "seven_day": {"used_percentage": "?", "resets_at": ends},
+    }
+    usage = {"context_window_size": 200_000, "current_usage": {"input_tokens": 50_000}}
+
+    line = hook("status", given={"context_window": usage, "rate_limits": limits}).stdout
+
+    assert line == "○ 25% 50k/200k 83% of 5 h\n"
+    with closing(open_reader(default_store())) as store:
+        quotas = store.quotas(now=time.time())
+    assert [(one.agent, one.minutes, one.used_ratio) for one in quotas] == [("claude-code", 300, 0.83)]
 
 
 def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path) -> None:

@@ -153,6 +153,7 @@ def test_an_agent_learns_how_full_its_window_is_and_what_fills_it(own: Scene) ->
     assert f"session {SESSION}" in answer
     assert "after 2 turns" in answer
     assert "1.4k/200k" in answer
+    assert "(limit from the model catalog)" in answer
     assert "tool result of Read: notes.txt" in answer
     assert "nothing was removed" in answer
 

@@ -14,6 +14,7 @@ from tests.recorded_texts import recorded_texts
 from tests.sampling import EVERYTHING
 
 from windowpane.core.redaction import LONGEST_NAME_BYTES, join_split_secrets, redact, stored_id
+from windowpane.core.redaction.values import is_gibberish
 
 # Assembled here, so that no scanner takes this file for a leak.
 ALNUM = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG"
@@ -402,3 +403,9 @@ def test_letters_that_grow_in_lower_case_do_not_shift_the_replacement() -> None:
 def test_a_long_id_is_stored_within_the_bytes_of_an_index() -> None:
     assert len(stored_id("a" * 900).encode()) == LONGEST_NAME_BYTES
     assert stored_id("a" * 900) != stored_id("a" * 901)
+
+
+def test_gibberish_takes_eleven_letters_that_no_word_has_in_this_order() -> None:
+    assert is_gibberish("xqzjkvwxqzj")
+    assert not is_gibberish("xqzjkvwxqz")
+    assert not is_gibberish("information")

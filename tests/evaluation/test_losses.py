@@ -95,7 +95,7 @@ def test_a_recording_has_its_own_compactions(tmp_path: Path) -> None:
     [
         (("before.txt",), "expected a recording"),
         (("before.txt", "--after", "after.txt"), "--after requires --summary"),
-        (("before.txt", "--summary", "summary.md", "--judge", "a:b"), "require a suite"),
+        (("before.txt", "--summary", "summary.md", "--compressor", "a:b"), "require a suite"),
         (("before.txt", "--summary", "empty.md"), "is empty"),
     ],
 )

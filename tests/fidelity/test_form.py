@@ -49,3 +49,29 @@ def test_faults_contain_nothing_of_the_summary() -> None:
     secret = "xyzzy"
 
     assert not [fault for fault in form_faults(f"## {secret}\n## {secret}\n`{secret} the") if secret in fault]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("```go\n\treturn nil\n}\n```", "brackets of a code block do not match"),
+        ("```go\nfunc f() {\n\tif x {\n}\n```", "brackets of a code block do not match"),
+        ("- Done:\n- Next is the parser.", "a line announces what does not follow"),
+        ("## A\n- a\n## B\n- b\n## C\n   - c", "a list starts at its second level"),
+        ("Analysis:\nThe parser fails.", "section missing: Summary"),
+    ],
+)
+def test_what_missing_lines_leave_behind_is_damage(text: str, fault: str) -> None:
+    assert form_faults(text) == (fault,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```go\nfunc f() {\n\tif x {\n\t// ...\n```",
+        "- Done:\n  - the parser\n- Next:\n\n  the lexer",
+        '```py\nprint(")")\n```',
+    ],
+)
+def test_excerpts_and_announced_lists_are_no_damage(text: str) -> None:
+    assert form_faults(text) == ()

@@ -8,18 +8,18 @@ from windowpane.core.events import ContentCompressed, Event, RulesFollowed
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import ContentType
 from windowpane.fidelity.rule_comparison import ComparedText
-from windowpane.fidelity.rule_survival import RuleFollower
+from windowpane.fidelity.rule_survival import Defer, RuleFollower
 
 
 class Agent:
     """A session whose rules are followed."""
 
-    def __init__(self) -> None:
+    def __init__(self, defer: Defer | None = None) -> None:
         self.events: list[Event] = []
         self.tracker = SessionTracker(
             SessionInfo("s", "agent", "gpt-4o", "live", "stream"), emit=self.events.extend, digest=str
         )
-        RuleFollower(self.tracker, digest=str)
+        RuleFollower(self.tracker, digest=str, defer=defer)
         self.tracker.start()
 
     def add(self, text: str | None, content_type: ContentType = "user_message") -> None:
@@ -66,6 +66,16 @@ def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: st
 
     assert followed.user == {fate: 1}
     assert [(one.fate, one.text) for one in followed.outcomes] == [(fate, RULE)]
+
+
+def test_a_compaction_whose_evaluation_is_refused_says_so() -> None:
+    agent = Agent(defer=lambda _measure, _characters: False)
+    agent.add(RULE)
+    agent.compact("The tests are green.")
+
+    followed = agent.reply()
+
+    assert (followed.reason, followed.outcomes) == ("too many evaluations wait", ())
 
 
 def test_a_rule_that_the_program_puts_back_is_restored_and_one_that_the_user_repeats_is_lost() -> None:

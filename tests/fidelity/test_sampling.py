@@ -17,7 +17,7 @@ from windowpane.fidelity.judge.prompts import COMPARE
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
 
 
 def talk(n: int) -> str:

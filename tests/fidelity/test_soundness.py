@@ -93,6 +93,11 @@ def test_a_report_of_the_agent_cannot_be_reversed() -> None:
     assert not list(contradictions([report], [], Passage(report.replace("do not ", "")), [report]))
 
 
+def test_a_number_is_not_supported_by_a_longer_one() -> None:
+    for source in ("Retries wait 190 ms.", "Retries wait 3.19 s."):
+        assert wrong("Keep retries at 17.", "Retries stay at 19.", source)
+
+
 def test_the_same_value_in_other_writing_is_no_contradiction() -> None:
     assert not wrong("Read at most 1,000 lines of the log.", "At most 1000 lines of the log are read.")
     assert not wrong("The limit is 30s for uploads.", "The limit is 30 seconds for uploads.")

@@ -19,7 +19,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.testing import RecordingSink, in_memory_dependencies
 
-WAIT_SECONDS = 30
+WAIT_SECONDS = 120
 JUDGE = """
 from windowpane.evaluation.suite.judges import string_match
 

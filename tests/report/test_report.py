@@ -27,6 +27,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.report.headline import FactTotals
+from windowpane.report.session_report import ReportedCacheBreak
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter
 from windowpane.text import formats
@@ -195,6 +196,14 @@ class TestContent:
         assert "– to –" in to_text(late)
         assert to_html(late)
         assert to_json(late)["session"]["started_at"] == 1e12
+
+    def test_a_cache_break_names_the_first_block_that_changed(self, report: SessionReport) -> None:
+        broken = [ReportedCacheBreak(7, "changed", 900, 1_000, 0.5, name) for name in ("b123", None)]
+
+        page = to_html(replace(report, cache_breaks=broken))
+
+        assert "<td>$0.50</td><td>b123</td>" in page
+        assert "<td>$0.50</td><td></td>" in page
 
     def test_a_long_table_of_the_page_is_folded(self, report: SessionReport) -> None:
         many = [replace(report.evictions[0], turn=1_000 + n) for n in range(300)]

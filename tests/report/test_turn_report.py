@@ -41,6 +41,18 @@ def test_the_blocks_sum_to_what_the_turn_measured(report: TurnReport) -> None:
     assert sum(one.tokens for one in report.blocks) == sum(report.turn.components.values())
 
 
+def test_a_report_reads_two_turns_of_a_session_of_any_length(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, turns, read = store.session("eventful"), store.turns, []
+    assert session is not None
+    monkeypatch.setattr(store, "turns", lambda name, **bounds: read.append(bounds) or turns(name, **bounds))
+
+    gather_turn(store, session, 3)
+
+    assert read == [{"first": 2, "last": 3}]
+
+
 def test_one_report_has_one_size_of_a_tool_definition(tmp_path: Path) -> None:
     """The counted size, which calibration corrects, is in none of its parts."""
     emitted: list[Event] = []

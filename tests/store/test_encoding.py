@@ -19,6 +19,7 @@ from windowpane.core.events import (
     event_id,
 )
 from windowpane.core.events.compression import FactOutcome
+from windowpane.store.projections.session_drafts import RunPart, decode_memory
 
 
 def document_bytes(event: Event) -> bytes:
@@ -63,3 +64,9 @@ def test_event_ids_are_ulids_of_time_and_position():
     assert early[10:] == late[10:]
     assert early[:10] == "01HF7YAT00"
     assert event_id("s", 2, None)[:10] == "0" * 10
+
+
+def test_the_runs_of_a_continued_session_are_read_in_their_stored_shape():
+    memory = decode_memory("s1", '{"parts":[["second run",2,5,3,1,0]]}')
+
+    assert memory.parts == [RunPart("second run", 2, from_turn=5, turns=3, windows=1)]

@@ -96,6 +96,14 @@ def test_a_read_scans_no_large_table(plans, name):
     ], scans
 
 
+def test_a_type_of_few_events_is_found_by_its_index(plans):
+    store, found = plans
+
+    list(store.events(EventFilter(session_id="s7", types=("session.started",), limit=20)))
+
+    assert any("events_type" in detail for detail in found), found
+
+
 @pytest.mark.parametrize("order", ["pressure", "recent", "cost", "regret"])
 def test_the_fleet_is_read_in_the_order_of_an_index(plans, order):
     store, found = plans

@@ -36,6 +36,7 @@ def test_text_and_marks_have_enough_contrast(ground: int) -> None:
         *palette.ZONE_TONES.values(),
         *palette.FACT_TONES.values(),
         *palette.SEVERITY_TONES.values(),
+        *(tone for name, tone in palette.COMPONENT_TONES.items() if name != "unattributed"),
     ]
 
     assert all(contrast(tone[ground], palette.GROUND[ground]) >= 4.5 for tone in words)

@@ -30,10 +30,10 @@ def health_chart(health: ContextHealth, palette: Palette) -> go.Figure:
         )  # fmt: skip
     apply_layout(
         figure, palette, height=230, margin={"l": 44, "r": 8, "t": 8, "b": 64}, hovermode="closest",
-        showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.28, "yanchor": "top", "font": {"size": 11}},
+        showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
-        xaxis=axis(palette, showgrid=False, type="category", title="fill of the window"),
-        yaxis=axis(palette, rangemode="tozero", title="per 100 calls"),
+        xaxis=axis(palette, showgrid=False, type="category"),
+        yaxis=axis(palette, rangemode="tozero", title="per 100 calls, by fill"),
     )
     return figure

@@ -17,7 +17,13 @@ from windowpane.core.store_names import StoreName, StoreUrl
 from windowpane.core.times import live_since
 from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice, read_advice
 from windowpane.exceptions import StoreError
-from windowpane.report.context_health import ContextHealth, read_health
+from windowpane.report.context_health import (
+    MAXIMUM_SESSIONS,
+    ContextHealth,
+    SessionHealth,
+    read_health,
+    read_session_health,
+)
 from windowpane.store import open as store_opening
 from windowpane.store.interface import SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
@@ -164,12 +170,6 @@ def project_names(snapshot: StoreSnapshot) -> list[str]:
     return list(snapshot.store.project_names())
 
 
-@st.cache_data(show_spinner=False, max_entries=8, hash_funcs={StoreSnapshot: _path_and_version})
-def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
-    """Return `read_health`, cached while the store does not change."""
-    return read_health(snapshot.store, query)
-
-
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
 def threshold_advice(snapshot: StoreSnapshot) -> list[ThresholdAdvice]:
     """Return `read_advice` of the latest sessions, cached while the store does not change."""
@@ -178,6 +178,19 @@ def threshold_advice(snapshot: StoreSnapshot) -> list[ThresholdAdvice]:
 
 def _row_key(row: SessionRow) -> str:
     return repr(row)  # with its number of events and its last moment: another event makes another row
+
+
+@st.cache_resource(
+    show_spinner=False, max_entries=2 * MAXIMUM_SESSIONS, hash_funcs={StoreSnapshot: _path, SessionRow: _row_key}
+)
+def _session_health(snapshot: StoreSnapshot, row: SessionRow) -> SessionHealth:
+    return read_session_health(snapshot.store, row, snapshot.store.turns(row.session_id))
+
+
+@st.cache_data(show_spinner=False, max_entries=8, hash_funcs={StoreSnapshot: _path_and_version})
+def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
+    """Return `read_health`, cached while the store does not change, and each session while it does not."""
+    return read_health(snapshot.store, query, lambda row: _session_health(snapshot, row))
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,17 +10,23 @@ import click
 from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
 from windowpane.cli.output import print_json
 from windowpane.cli.shipped import FIDELITY_EXAMPLE, shipped_folder, write_files
+from windowpane.config.loading import load_config
+from windowpane.effects.model_calls import Model
+from windowpane.evaluation.losses import Compaction, Loss, measure, recorded_compactions, written_summary
 from windowpane.evaluation.losses import as_data as losses_as_data
-from windowpane.evaluation.losses import measure, recorded_compactions, written_summary
 from windowpane.evaluation.losses import text_report as losses_report
 from windowpane.evaluation.suite.document import load_suite
+from windowpane.evaluation.suite.judges import EXPECTED as JUDGE_EXPECTED
 from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, string_match
 from windowpane.evaluation.suite.report import as_data, text_report
 from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.fidelity.judge.judge import JudgeSettings
+from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.models.tokens import counter_for
 
+CONFIGURED = "configured"
+"""Value of `--judge` without a name."""
 _EXISTING = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -40,7 +47,10 @@ def _write_example(ctx: click.Context, _parameter: click.Parameter, folder: Path
     "--judge",
     "judge_name",
     metavar="MODULE:FUNCTION",
-    help=f"Judge, a callable (system, user) -> text; by default {STRING_MATCH}.",
+    is_flag=False,
+    flag_value=CONFIGURED,
+    help="Judge, a callable (system, user) -> text; without a name that of the configuration. "
+    f"Of a suite by default {STRING_MATCH}.",
 )
 @click.option(
     "--compressor",
@@ -90,7 +100,8 @@ def command(  # noqa: PLR0917  # click passes by name
     FILE is a recorded session, whose compactions are measured; or any text or recording that --summary replaces,
     with "User:" and "Assistant:" before the messages of a text; or a suite of documents (.yaml), which are
     compressed and about which a judge answers questions. Recordings and summaries are measured without a model:
-    faults that the probe does not find are possible.
+    faults that the probe does not find are possible. With --judge a model writes questions about what was removed
+    (facts, files, work to continue, decisions), and answers each several times from the rest.
 
     Without --judge, answers about a suite are found by matching strings: that shows that the suite works, not
     what a model would recall. A function may also be given as file.py:function.
@@ -98,14 +109,18 @@ def command(  # noqa: PLR0917  # click passes by name
     \b
     Example:
       windowpane fidelity session.jsonl
+      windowpane fidelity session.jsonl --judge judges.py:openai
       windowpane fidelity before.txt --summary summary.md --after after.txt
       windowpane fidelity --write-example example
       windowpane fidelity example/suite.yaml --min-score 0.85
     """
     if file.suffix not in (".yaml", ".yml") or summary is not None:
-        if judge_name or compressor_name or prompt_file:
-            raise click.UsageError("--judge, --compressor and --prompt require a suite (.yaml)")
-        _show_losses(ctx, file, summary, after, minimum_score=min_score, everything=everything, as_json=as_json)
+        if compressor_name or prompt_file:
+            raise click.UsageError("--compressor and --prompt require a suite (.yaml)")
+        judge = None if judge_name is None else _judge_named(judge_name, replicates)
+        compactions = _compactions_in(file, summary, after)
+        losses = list(measure(compactions, judge))
+        _show_losses(ctx, losses, minimum_score=min_score, everything=everything, as_json=as_json)
         return
     if prompt_file is not None and compressor_name is None:
         raise click.UsageError("--prompt requires --compressor: the extractive summarizer has no prompt")
@@ -113,7 +128,7 @@ def command(  # noqa: PLR0917  # click passes by name
         loaded = load_suite(file)
         setup = SuiteSetup(
             counter=counter_for("", wait=True),
-            judge=string_match if judge_name is None else load_callable(judge_name, option="--judge"),
+            judge=string_match if judge_name is None else _callable_named(judge_name),
             compressor=(
                 None if compressor_name is None else load_callable(compressor_name, option="--compressor")
             ),
@@ -136,27 +151,40 @@ def _show(report: SuiteReport, *, as_json: bool) -> None:
         click.echo(text_report(report))
 
 
-def _show_losses(
-    ctx: click.Context,
-    file: Path,
-    summary: Path | None,
-    after: Path | None,
-    *,
-    minimum_score: float | None,
-    everything: bool,
-    as_json: bool,
-) -> None:
+def _callable_named(name: str) -> Model:
+    """Return the judge of that name, or that of the configuration. Raises `ConfigurationError`."""
+    if name != CONFIGURED:
+        return load_callable(name, option="--judge")
+    model = load_config().health_monitoring.judge.model
+    if model is None:
+        raise ConfigurationError("health_monitoring.judge.model", "is not set", expected=JUDGE_EXPECTED)
+    return load_callable(model, option="health_monitoring.judge.model")
+
+
+def _judge_named(name: str, replicates: int) -> SampledJudge:
+    try:
+        sampling = JudgeSampling(writes_questions=True, judging=JudgeSettings(replicates=replicates))
+        return SampledJudge(_callable_named(name), sampling)
+    except ConfigurationError as error:
+        raise InvalidOption(str(error)) from error
+
+
+def _compactions_in(file: Path, summary: Path | None, after: Path | None) -> list[Compaction]:
     if after is not None and summary is None:
         raise click.UsageError("--after requires --summary: a recording has its own turns")
     try:
-        compactions = recorded_compactions(file) if summary is None else [written_summary(file, summary, after)]
+        return recorded_compactions(file) if summary is None else [written_summary(file, summary, after)]
     except WindowpaneError as error:
         raise click.ClickException(str(error)) from error
-    losses = [measure(compaction) for compaction in compactions]
+
+
+def _show_losses(
+    ctx: click.Context, losses: Sequence[Loss], *, minimum_score: float | None, everything: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(losses_as_data(losses))
     else:
         click.echo(losses_report(losses, everything=everything))
-    scores = [loss.evaluated.score for loss in losses]
+    scores = [(loss.evaluated if loss.judged is None else loss.judged.event).score for loss in losses]
     if minimum_score is not None and any(score is None or score < minimum_score for score in scores):
         ctx.exit(EXIT_FAILED)

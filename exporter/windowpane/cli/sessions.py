@@ -20,6 +20,7 @@ from windowpane.cli.options import (
 from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
+from windowpane.report.rule_survival import survival_over, survival_text
 from windowpane.store.interface import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.zones import zone_label
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from windowpane.report.rule_survival import Survival
     from windowpane.store.records import SessionRow
 
 ID_CHARACTERS = 8
@@ -39,16 +41,25 @@ TABLE_COLUMNS = 80
 @click.command("sessions")
 @click.option("--order", type=click.Choice(get_args(FleetOrder)), default="pressure")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--rules", is_flag=True, help="How many rules of these sessions compactions left visible, instead.")
 @session_filters
 @json_option
 @store_option
 @report_errors
 def command(
-    order: str, limit: int, *, as_json: bool, store_path: StoreName | None, **names: Unpack[SessionNames]
+    order: str,
+    limit: int,
+    *,
+    rules: bool,
+    as_json: bool,
+    store_path: StoreName | None,
+    **names: Unpack[SessionNames],
 ) -> None:
     """List the sessions in the store, by default those under the highest pressure first.
 
-    A session is shown by its title, else by its label or agent; its cost includes its sub-agents.
+    A session is shown by its title, else by its label or agent; its cost includes its sub-agents. With
+    --rules the standing instructions that are visible after 1, 2, 3 … compactions are counted, of --limit
+    sessions at most.
 
     \b
     Example:
@@ -56,6 +67,9 @@ def command(
     """
     query = SessionFilter(order=order, limit=limit, **names)  # type: ignore[arg-type]  # click checked it
     with open_to_read(store_path) as store:
+        if rules:
+            _show_survival(survival_over(store, query), as_json=as_json)
+            return
         rows = store.sessions(query)
     if as_json:
         print_json([{**asdict(row), "total_cost_dollars": row.total_cost_dollars} for row in rows])
@@ -68,6 +82,13 @@ def command(
     print_table(session_table(rows))
     if any(row.is_cost_stated for row in rows):
         click.echo(f"{formats.STATED} stated by the recording for the whole session, not for its calls", err=True)
+
+
+def _show_survival(curve: Sequence[Survival], *, as_json: bool) -> None:
+    if as_json:
+        print_json([one._asdict() for one in curve])
+    else:
+        click.echo(survival_text(curve) or "No compaction of these sessions was followed by its rules.")
 
 
 def session_table(rows: Sequence[SessionRow]) -> Table:

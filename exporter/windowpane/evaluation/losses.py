@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -13,7 +13,10 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, ContentRegretted, Event, FactOutcome, FidelityEvaluated
 from windowpane.core.vocabulary import ContentType, severity
 from windowpane.core.window.blocks import Block
+from windowpane.evaluation.suite.report import missed_lines, questions_data
 from windowpane.exceptions import SourceError, UnknownFormatError
+from windowpane.fidelity.judge.judge import Evaluation
+from windowpane.fidelity.judge.sampling import JudgedSession, SampledJudge
 from windowpane.fidelity.passages import Passage
 from windowpane.fidelity.probe import KEPT, evaluate
 from windowpane.fidelity.situation import base_name
@@ -52,6 +55,8 @@ class Loss:
 
     compaction: Compaction
     evaluated: FidelityEvaluated
+    judged: Evaluation | None = None
+    """The judgment of a model; None where none was asked."""
 
     def needed_again(self, fact: FactOutcome) -> str:
         """Return when a fact was needed again: `needed again at turn 57`; empty if it was not seen."""
@@ -66,9 +71,13 @@ class Loss:
         return "needed again" if after and recurs and fact.outcome != "kept" else ""
 
 
-def measure(compaction: Compaction) -> Loss:
-    """Evaluate one compaction."""
-    return Loss(compaction, evaluate(compaction.removed, compaction.visible, digest=_DIGEST))
+def measure(compactions: Iterable[Compaction], judge: SampledJudge | None = None) -> Iterator[Loss]:
+    """Yield the evaluation of each compaction, with that of the *judge*, which is asked earlier questions too."""
+    session = None if judge is None else JudgedSession(judge, _DIGEST)
+    for one in compactions:
+        evaluated = evaluate(one.removed, one.visible, digest=_DIGEST)
+        judged = None if session is None else session.judge(one.name, one.removed, one.visible)
+        yield Loss(one, evaluated, judged)
 
 
 def recorded_compactions(path: Path) -> list[Compaction]:
@@ -163,7 +172,7 @@ def _lines(loss: Loss, *, everything: bool) -> Iterator[str]:
     evaluated = loss.evaluated
     yield f"{loss.compaction.name}: {facts_text(evaluated) if evaluated.facts_total else evaluated.reason}"
     if evaluated.facts_total:
-        yield f"  {soundness_text(evaluated)}"
+        yield f"  {soundness_text(evaluated, is_judged=loss.judged is not None)}"
     yield from (f"  not measured: {what}" for what in evaluated.unmeasured)
     hidden = 0
     for fact in sorted(evaluated.facts, key=lambda fact: severity(fact.kind, fact.outcome)):
@@ -174,6 +183,21 @@ def _lines(loss: Loss, *, everything: bool) -> Iterator[str]:
             hidden += 1
     if hidden:
         yield f"  and {count(hidden, 'fact')} recoverable or kept: --all lists them"
+    if loss.judged is not None:
+        yield from _judged_lines(loss.judged)
+
+
+def _judged_lines(judged: Evaluation) -> Iterator[str]:
+    """Yield what a judge answers, by kind of question, and the questions that were missed."""
+    event, judgment = judged.event, judged.judgment
+    if judgment is None or event.score is None:
+        yield f"  judge {event.judge}: no score, {event.reason}"
+        return
+    kinds = ", ".join(f"{kind} {share:.2f}" for kind, share in judgment.by_kind.items())
+    repetitions = count(max((len(item.fates) for item in judgment.judged), default=0), "repetition")
+    spread = "" if judgment.spread is None else f", spread {judgment.spread:.2f} over {repetitions}"
+    yield f"  judge {event.judge}: {event.score:.2f}{spread} in {count(judgment.calls, 'call')} ({kinds})"
+    yield from (f"  {line}" for line in missed_lines(judgment))
 
 
 def as_data(losses: Sequence[Loss]) -> list[dict[str, Any]]:
@@ -186,7 +210,8 @@ def as_data(losses: Sequence[Loss]) -> list[dict[str, Any]]:
             "reason": loss.evaluated.reason,
             "form": list(loss.evaluated.form),
             "unmeasured": list(loss.evaluated.unmeasured),
-            "soundness": soundness_text(loss.evaluated),
+            "soundness": soundness_text(loss.evaluated, is_judged=loss.judged is not None),
+            "judge": None if loss.judged is None else _judged_data(loss.judged),
             "facts": [
                 {
                     "kind": kind_label(fact.kind),
@@ -199,3 +224,14 @@ def as_data(losses: Sequence[Loss]) -> list[dict[str, Any]]:
         }
         for loss in losses
     ]
+
+
+def _judged_data(judged: Evaluation) -> dict[str, Any]:
+    event, judgment = judged.event, judged.judgment
+    data = {"name": event.judge, "score": event.score, "reason": event.reason}
+    if judgment is None:
+        return data
+    return {
+        **data, "spread": judgment.spread, "kinds": judgment.by_kind, "calls": judgment.calls,
+        **questions_data(judgment),
+    }  # fmt: skip

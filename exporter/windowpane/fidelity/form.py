@@ -1,13 +1,16 @@
 """Form: damage to a summary that can be seen without the text that it replaces.
 
-A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers, or has
-open code blocks and tags. The faults contain nothing of the summary, only headings of public templates.
+A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers or a level
+of its lists, announces what does not follow, or has open code blocks, brackets and tags. The faults contain
+nothing of the summary, only headings of public templates.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 MINIMUM_SECTIONS: Final = 3
@@ -41,10 +44,14 @@ FRAME: Final = re.compile(
 )
 """Lines that an agent's program writes around a summary."""
 _HEADING: Final = re.compile(
-    r"^\s{0,3}(?:#{1,6}\s+\S|\d{1,2}\.\s+\**[A-Z][^\n.!?]{2,60}:\**\s*$|\*\*[^*\n]{2,60}\*\*:?\s*$)"
+    r"^\s{0,3}(?:#{1,6}\s+\S|(?:Analysis|Summary):\s*$|\d{1,2}\.\s+\**[A-Z][^\n.!?]{2,60}:\**\s*$|\*\*[^*\n]{2,60}\*\*:?\s*$)"
 )
 _LEVEL: Final = re.compile(r"\s{0,3}(#{1,6})\s")
 _NUMBERED: Final = re.compile(r"^(\s{0,12})(\d{1,2})[.)]\s+(\S?)")
+_ITEM: Final = re.compile(r"( {0,40})(?:[-*+]|\d{1,2}[.)])\s+\S")
+_QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`")
+_BRACKET: Final = re.compile(r"[()\[\]{}]")
+_CLOSING: Final = re.compile(r"\s*[)\]}]+[;,]?")
 _TITLE: Final = re.compile(
     r"^\s{0,3}(?:#{1,6}\s{0,2})?(?:\d{1,2}[.)]\s{0,2})?[*_]{0,2}(?:\d{1,2}[.)]\s{0,2})?"
     r"([A-Za-z][A-Za-z /&]{3,40})[*_]{0,2}(?::|\s{0,9}$)"
@@ -68,14 +75,17 @@ def form_faults(text: str) -> tuple[str, ...]:
     body = FRAME.sub("", text).strip()
     if not body:
         return ()
-    prose, is_open = _without_code(body)
+    prose, code, is_open = _parts(body)
     lines = prose.split("\n")
     faults = dict.fromkeys(
         (
             *_missing_sections(prose, framed=CLAUDE_CODE in text),
             *_open_tags(body),
             *(["a code block is not closed"] if is_open else ()),
+            *(["brackets of a code block do not match"] if any(map(_is_unbalanced, code)) else ()),
             *_numbering(lines),
+            *_levels(lines),
+            *(["a line announces what does not follow"] if _announces_nothing(lines) else ()),
             *_empty_headings(lines),
             *_broken_ends(lines, is_open=is_open),
         )
@@ -83,30 +93,80 @@ def form_faults(text: str) -> tuple[str, ...]:
     return tuple(faults)[:MAXIMUM_FAULTS]
 
 
-def _without_code(text: str) -> tuple[str, bool]:
-    """Return a text without its code blocks, and whether the last one is open."""
-    lines: list[str] = []
+class _Parts(NamedTuple):
+    """A text without its code blocks, its code blocks, and whether the last of them is open."""
+
+    prose: str
+    code: list[str]
+    is_open: bool
+
+
+def _parts(text: str) -> _Parts:
+    prose: list[str] = []
+    blocks: list[list[str]] = []
     is_open = False
     for line in text.split("\n"):
         if line.lstrip().startswith("```"):
             if not is_open:
-                lines.append("`code`")
+                prose.append("`code`")
+                blocks.append([])
             is_open = not is_open
-        elif not is_open:
-            lines.append(line)
-    return "\n".join(lines), is_open
+        elif is_open:
+            blocks[-1].append(line)
+        else:
+            prose.append(line)
+    return _Parts("\n".join(prose), ["\n".join(lines) for lines in blocks], is_open)
+
+
+def _is_unbalanced(code: str) -> bool:
+    """Return whether code closes a bracket that it has not opened, or ends with one while others are open.
+
+    An excerpt may break off, so that open brackets alone prove nothing.
+    """
+    plain, depth = _QUOTED.sub("", code).rstrip(), 0
+    for bracket in _BRACKET.findall(plain):
+        depth += 1 if bracket in "([{" else -1
+        if depth < 0:
+            return True
+    return depth > 0 and _CLOSING.fullmatch(plain[plain.rfind("\n") + 1 :]) is not None
 
 
 def _missing_sections(text: str, *, framed: bool) -> Iterator[str]:
     """Yield the sections of its template that a text lacks; one *framed* by Claude Code has its template."""
     titles = {match[1].casefold() for line in text.split("\n") if (match := _TITLE.match(line))}
     tags = {match[2] for match in _TAG.finditer(text)}
+    if "analysis" in titles and "summary" not in titles:
+        yield "section missing: Summary"
     for agent, sections in TEMPLATES.items():
         missing = [name for name in sections if name.casefold() not in titles and name not in tags]
         present = len(sections) - len(missing)
         if present >= max(MINIMUM_SECTIONS, len(missing)) or (framed and agent == "Claude Code"):
             yield from (f"section missing: {name}" for name in missing)
             return
+
+
+def _levels(lines: list[str]) -> Iterator[str]:
+    """Yield a fault where the list under a heading starts deeper than under most others."""
+    written = [line for line in lines if line.strip()]
+    depths = [
+        len(item[1])
+        for line, following in pairwise(written)
+        if _HEADING.match(line) and (item := _ITEM.match(following))
+    ]
+    usual = Counter(depths).most_common(1)
+    if len(depths) >= MINIMUM_SECTIONS and max(depths) > usual[0][0] + 1:
+        yield "a list starts at its second level"
+
+
+def _announces_nothing(lines: list[str]) -> bool:
+    """Return whether an item ends with a colon, and no deeper one follows."""
+    written = [line for line in lines if line.strip()]
+    for line, following in zip(written, [*written[1:], ""], strict=True):
+        item, after = _ITEM.match(line), _ITEM.match(following)
+        is_announcing = item is not None and line.rstrip("*_ ").endswith(":") and not _HEADING.match(line)
+        if item is not None and is_announcing and (not following or (after and len(after[1]) <= len(item[1]))):
+            return True
+    return False
 
 
 def _open_tags(text: str) -> Iterator[str]:
@@ -155,6 +215,8 @@ def _empty_headings(lines: list[str]) -> Iterator[str]:
 
 def _level(heading: str) -> int:
     match = _LEVEL.match(heading)
+    if heading.startswith(("Analysis:", "Summary:")):
+        return 0
     return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
 
 

@@ -93,7 +93,7 @@ STANCE_STEMS: Final = frozenset(
     for word in _terms(
         "always must should shall permitted okay fine required require requires need needs necessary optional"
         " please allowed forbidden prohibited avoid ensure sure prefer rule rules constraint constraints user"
-        " users said says asked want wants explicit explicitly instruction instructions every ever strictly"
+        " users asked want wants explicit explicitly instruction instructions every ever strictly"
         " immer muss müssen darf dürfen sollen darfst dürft kannst toujours doit dois devez faut peux peut"
         " pouvez siempre debe debes deben hay puedes puede pueden usted any doing"
     )

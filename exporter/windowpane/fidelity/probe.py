@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
@@ -29,7 +29,7 @@ from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import LEFT_OUT, Fact, base_name, is_written, situation
+from windowpane.fidelity.situation import CUT_MARK, Fact, base_name, is_written, situation
 from windowpane.fidelity.soundness import contradictions
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
@@ -52,6 +52,8 @@ VISIBLE_CHARACTERS: Final = 120_000
 """Visible prose that facts are looked up in, the newest."""
 UNKNOWN_SHARE: Final = 0.5
 """Share of the removed prose in an unknown language from which its decisions and rules are not measured."""
+MAXIMUM_PROSE: Final = 100
+"""Messages whose language is looked at, the newest."""
 UNMEASURED: Final = "decisions, rules and reversals: in this language no words for them are known"
 
 _TRANSCRIPT: Final = "read the full transcript at"
@@ -116,10 +118,9 @@ def _rules(removed: Sequence[Block]) -> Iterator[Fact]:
 
 
 def _unmeasured(removed: Sequence[Block]) -> tuple[str, ...]:
-    prose = (
-        block.text or "" for block in removed if block.content_type in ("user_message", "assistant_response")
-    )
-    return (UNMEASURED,) if unknown_share(prose) > UNKNOWN_SHARE else ()
+    written = ("user_message", "assistant_response")
+    prose = (block.text or "" for block in reversed(removed) if block.content_type in written)
+    return (UNMEASURED,) if unknown_share(islice(prose, MAXIMUM_PROSE)) > UNKNOWN_SHARE else ()
 
 
 def _contradictions(
@@ -137,7 +138,7 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     """Yield what the user wrote, sentence by sentence, the newest message first."""
     for block in reversed(removed):
         if is_written(block):
-            parts = LEFT_OUT.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
+            parts = CUT_MARK.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
             own = chain.from_iterable(map(sentences, parts))
             heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
             yield from (head for head in heads if not _NO_STATEMENT.search(head))

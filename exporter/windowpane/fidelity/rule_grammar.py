@@ -83,7 +83,7 @@ _HEAD: Final = _pattern(
     r"|\w+[^s\W]s\b|(?:in|on|at|the|an?|by|for|with|as|to|saw|was|were|had|did|got|went|came|made|took|gave"
     r"|found|knew)\b)\w",
     r"(?:you )?(?:do not|don['’]?t) (?:ever )?(?!worry|mind|know|think|see|understand|care|believe|recall|need"
-    r"|have|want)\w",
+    r"|have|want|forget)\w",
     r"(?:you )?always \w",
     r"(?:you )?(?:must|shall)(?: not)? \w",
     r"(?:strongly )?prefer \w|avoid \w|refrain from |limit (?:yourself|your|the|all|each)\b|stick (?:to|with) ",
@@ -120,6 +120,9 @@ _ADDRESSED: Final = _pattern(
 )
 """An obligation of the agent anywhere in a sentence."""
 
+_CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b")
+"""Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
+
 _IMPERSONAL: Final = _pattern(
     r"\b(?:must|mustn['’]t|shall)\b(?! have (?:been|had))",
     rf"(?:^|[,;:] (?:and |but |then |that )?|\bthat ){_AGENT} (?:should|need to|have to)\b",
@@ -129,7 +132,7 @@ _IMPERSONAL: Final = _pattern(
     r" (?:acceptable|allowed|okay|ok|permitted|to be))\b",
     r"\bmay (?:not|only|never)\b|\bneeds? to be\b|\brequires? (?:\w+ )?(?:approval|permission|confirmation)\b"
     r"|\b(?:has|have) to be\b|\b(?:can|may) (?:be \w+ )?only\b",
-    r"\bcannot be \w+(?:ed|wn|en)\b",
+    r"\bcannot be \w+(?:ed|wn|en)\b|^(?:all|every|each|any) [^.;:]{1,60} (?:requires?|needs?) ",
 )
 """An obligation of the work: `commits must be signed`. A user who describes the work writes that too."""
 
@@ -190,9 +193,12 @@ _NOT_RULE: Final = _pattern(
     r"|like|have)\b",
     r"\buse (?:when|with .* when:|this (?:skill|agent)|for:)|\b(?:skill|agent) should be used\b|^\W*triggers?"
     r" (?:when|on|with)\b",
+    r"^\W*(?:for (?:example|instance)|optionally|let(?:['’]s| me| us))\b",
+    r"^\W*(?:theme|goal|objective|task|title|summary|purpose)\s*[:：]",
+    r"^[a-z]\w*[-:][\w:.-]*: ",
     r"^\W*(?:example|e\.g\.|bad|good|wrong|right|correct|incorrect|❌|✅|✗|✓)\s*[:：(]",
 )
-"""Questions, reassurances, examples, and descriptions of when a skill is used."""
+"""Questions, reassurances, examples, statements of the task, and descriptions of skills and their use."""
 
 # -- headings of lists -----------------------------------------------------------------------------------------
 
@@ -322,7 +328,7 @@ def opening(sentence: str) -> str:
 
 def _obliges(sentence: str) -> bool:
     """Return whether *sentence* forbids, obliges or limits, in any register."""
-    if _HEAD.match(opening(sentence)) or _ADDRESSED.search(sentence):
+    if _HEAD.match(opening(sentence)) or _ADDRESSED.search(sentence) or _CAPITALS.search(sentence):
         return True
     return any(_HEAD.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
 
@@ -331,7 +337,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     """Return whether *passage* is a rule by its place: an instruction that is not a request for one step."""
     sentence, clause = _LABEL.sub("", passage.text, count=1), opening(passage.text)
     in_rule_list = passage.is_item and _OBLIGING.search(passage.heading) is not None
-    is_imperative = bool(IMPERATIVE.match(clause) or _excludes(clause)) and not sentence.endswith((":", "："))
+    is_imperative = bool(IMPERATIVE.match(clause) or _excludes(clause)) and not _STATES.search(sentence)
     if register == "request" and not in_rule_list:
         is_conditional = bool(_WHENEVER.match(sentence) and is_imperative)
         return is_conditional or bool(_ALL.match(clause) and _IMPERSONAL.search(clause))
@@ -347,6 +353,10 @@ def _instructs(passage: Passage, register: Register) -> bool:
         passage.is_item and _STEPS.search(passage.heading) is not None
     )
     return is_imperative and (not is_step or _GENERAL.match(clause) is not None)
+
+
+_STATES: Final = re.compile(r"[:：]$|\w = |(?<![\w-])now[.!]?$")
+"""The marks of a line that introduces, equates, or asks for one step at once."""
 
 
 def _excludes(clause: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
@@ -32,6 +33,8 @@ MAXIMUM_CHARACTERS: Final = 600
 MINIMUM_CHARACTERS: Final = 8
 HEAD_CHARACTERS: Final = 600
 """Characters at the start of a text by which its kind is recognized."""
+REMEMBERED_TEXTS: Final = 64
+"""Texts whose rules are remembered."""
 MAXIMUM_TEXT: Final = 400_000
 """Characters of one block that are read."""
 
@@ -67,6 +70,8 @@ def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
     for block in blocks:
         text = block.text or ""
         source = SOURCE_OF.get(block.content_type)
+        if source == "user" and text.lstrip().startswith("<"):
+            source = "memory"  # the agent's program starts its own messages with a tag
         if source is not None and text and not (source == "memory" and _is_procedure(text, previous)):
             yield block, source
         previous = text[:40]
@@ -80,15 +85,14 @@ def _is_procedure(text: str, previous: str) -> bool:
 _LOADING: Final = ("<command-", "Launching skill")
 
 
-def rules_of(text: str, source: RuleSource) -> Iterator[str]:
-    """Yield the wordings of the rules that one text states."""
+@lru_cache(maxsize=REMEMBERED_TEXTS)
+def rules_of(text: str, source: RuleSource) -> tuple[str, ...]:
+    """Return the wordings of the rules that one text states; the same texts are read at each compaction."""
     register = _register_of(text, source)
     if register is None:
-        return
-    for passage in _passages(_without_code(text[:MAXIMUM_TEXT])):
-        wording = rule_of(passage, register)
-        if wording is not None and len(wording) <= MAXIMUM_CHARACTERS:
-            yield wording
+        return ()
+    wordings = (rule_of(passage, register) for passage in _passages(_without_code(text[:MAXIMUM_TEXT])))
+    return tuple(wording for wording in wordings if wording is not None and len(wording) <= MAXIMUM_CHARACTERS)
 
 
 def sentences_of(text: str) -> Iterator[str]:
@@ -105,19 +109,26 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
         return None
     if source == "system":
         return "prompt"
-    return "request" if source == "user" and _PROMPT.match(head) is None else "instructions"
+    is_notice = len(text) < NOTICE_CHARACTERS and _MARKDOWN.search(text) is None
+    is_request = source == "user" or is_notice
+    return "request" if is_request and _PROMPT.match(head) is None else "instructions"
 
 
 _NOT_INSTRUCTIONS: Final = re.compile(
-    r"(?:Message Type: |Here is a demonstration|Another Claude session|Implement the following plan"
+    r"(?:Message Type: |<task-notification>|Here is a demonstration"
+    r"|Another Claude session|Implement the following plan"
     r"|(?:<local-command-caveat>)?Caveat: The messages below"
     r"|/\*|//|#!|[{\[]|\"\"\""
-    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w-]+: [^\n]*\n\s*[\w-]+:)"
+    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w.]+ = |[\w-]+: [^\n]*\n\s*[\w-]+:)"
 )
 """The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
+NOTICE_CHARACTERS: Final = 400
+"""Shorter content that a hook adds, without lists and headings, is about the moment."""
+_MARKDOWN: Final = re.compile(r"(?m)^\s*(?:[-*+#>]|\d{1,3}[.)])\s")
 _REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
 _DESIGN: Final = re.compile(
-    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons)\b"
+    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons|Success Criteria"
+    r"|Retrospective|Post-?mortem)\b"
     r"|^- \[[ xX]\] \d+\.\d"
 )
 """A specification, a design or its tasks: it obliges the product, not the agent."""
@@ -173,8 +184,18 @@ def _without_code(text: str) -> str:
     if len(listed) > MAXIMUM_LISTED:
         if sum(map(len, listed)) > sum(map(len, lines)) / 2:
             return ""
-        lines = [line for line in lines if not _is_listed(line)]
+        lines = list(_unlisted(lines))
     return "\n".join(lines)
+
+
+def _unlisted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines that are not in a list of skills; an item extends to a blank line or another list."""
+    is_listed = False
+    for line in lines:
+        if not line.strip() or line.startswith(("- ", "#")):
+            is_listed = _is_listed(line)
+        if not is_listed:
+            yield line
 
 
 def _is_listed(line: str) -> bool:
@@ -207,7 +228,7 @@ def _unquoted(text: str) -> Iterator[str]:
 MAXIMUM_QUOTED: Final = 50_000
 """Characters of one output in which its end is looked for."""
 _CODE: Final = re.compile(
-    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\(.*\)$"
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\((?:.*\)$|['\"])"
     r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
     r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )

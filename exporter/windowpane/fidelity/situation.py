@@ -52,7 +52,7 @@ _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
 _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", "subject")
 
 
-LEFT_OUT: Final = re.compile(r"\n?\[… \d+ tokens left out[^\n]{0,400}…\]\n?")
+CUT_MARK: Final = re.compile(r"\n?\[… \d+ tokens [^\n]{0,400}…\]\n?")
 """Stands where a managed window cut a message or a result."""
 
 
@@ -85,7 +85,7 @@ def _goals(removed: Sequence[Block]) -> Iterator[Fact]:
     written = (
         (block, text)
         for block in removed
-        if is_written(block) and (text := without_wrappers(LEFT_OUT.split(block.text or "", maxsplit=1)[0]))
+        if is_written(block) and (text := without_wrappers(CUT_MARK.split(block.text or "", maxsplit=1)[0]))
     )
     stated = [(block, first) for block, text in written if (first := _first_statement(text))]
     for block, text in {block.id: (block, text) for block, text in (stated[:1] + stated[-1:])}.values():

@@ -301,12 +301,18 @@ def missteps_of(health: SessionHealth) -> SessionMissteps:
     )
 
 
-def read_health(store: EventReader, query: SessionFilter) -> ContextHealth:
-    """Read the health of the latest sessions that match *query*; those with copied calls do not count."""
+def read_health(
+    store: EventReader, query: SessionFilter, read: Callable[[SessionRow], SessionHealth] | None = None
+) -> ContextHealth:
+    """Read the health of the latest sessions that match *query*; those with copied calls do not count.
+
+    *read* reads one session; by default `read_session_health`.
+    """
     rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))
-    return health_of(
-        [read_session_health(store, row, store.turns(row.session_id)) for row in rows if not row.copied_turns]
-    )
+    own = [row for row in rows if not row.copied_turns]
+    if read is None:
+        return health_of([read_session_health(store, row, store.turns(row.session_id)) for row in own])
+    return health_of([read(row) for row in own])
 
 
 # -- comparison -----------------------------------------------------------------------------------------------

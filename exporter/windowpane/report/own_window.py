@@ -11,7 +11,12 @@ from windowpane.report.block_life import block_name, life_steps
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
 from windowpane.text.formats import turns_band, turns_until
-from windowpane.text.labels import COMPONENT_LABELS, RULE_SOURCE_LABELS, content_name
+from windowpane.text.labels import (
+    COMPONENT_LABELS,
+    LIMIT_SOURCE_LABELS,
+    RULE_SOURCE_LABELS,
+    content_name,
+)
 from windowpane.text.status_line import status_line
 
 if TYPE_CHECKING:
@@ -65,7 +70,7 @@ def _size(session: SessionRow) -> str:
         limit_tokens=session.limit_tokens,
         velocity=session.velocity,
     )
-    source = " (the limit is assumed)" if session.limit_source == "assumed" else ""
+    source = f" (limit {LIMIT_SOURCE_LABELS[session.limit_source]})" if session.limit_source else ""
     return f"window: {line}{source}" + (" (estimated)" if session.is_estimated else "")
 
 

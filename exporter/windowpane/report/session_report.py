@@ -21,7 +21,7 @@ from windowpane.core.events import (
     RulesFollowed,
 )
 from windowpane.core.times import is_live
-from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone
+from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone, severity
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
 from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, missteps_of, read_session_health
@@ -339,7 +339,6 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
 
 
 _COMPRESSION_EVENTS: Final = ("content.compressed", "compaction.measured", "fidelity.evaluated")
-_SENTENCES: Final = frozenset({"goal", "constraint", "open_work", "decision"})
 _READ: Final = (
     ("blocks.evicted",),
     ("history.rewound",),
@@ -384,7 +383,7 @@ def last_lost_facts(store: EventReader, session_id: str) -> list[str]:
     for stored in _latest(store, session_id, ("fidelity.evaluated",), limit=1):
         if isinstance(data := stored.event.data, FidelityEvaluated):
             lost = [fact for fact in data.facts if fact.outcome in ("lost", "contradicted")]
-            lost.sort(key=lambda fact: fact.kind not in _SENTENCES)
+            lost.sort(key=lambda fact: severity(fact.kind, fact.outcome))
             texts = (store.content(fact.digest) for fact in lost)
             return list(islice((text for text in texts if text), MAXIMUM_FACTS))
     return []

@@ -67,6 +67,8 @@ def faults_of(data: FidelityEvaluated) -> Sequence[str]:
     return [*contradicted, *data.form]
 
 
-def soundness_text(data: FidelityEvaluated) -> str:
-    """Return the faults of a replacement; others are possible."""
+def soundness_text(data: FidelityEvaluated, *, is_judged: bool = False) -> str:
+    """Return the faults of a replacement; others are possible. *is_judged* if a judge was asked as well."""
+    if is_judged:
+        return "; ".join(faults_of(data)) or "no fault found by the probe"
     return "; ".join(faults_of(data)) or NO_FAULT.get(data.method, "no fault found")

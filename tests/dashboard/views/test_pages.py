@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -166,6 +167,14 @@ def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open
     assert len(app.dataframe[0].value) == 1
     assert app.query_params["agent"] in ("writer", ["writer"])
     assert app.query_params["zone"] in ("green", ["green"])
+
+
+def test_chosen_days_are_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
+    app = open_page("audit")
+
+    app.date_input[0].set_value((date(2026, 1, 1), date(2026, 1, 31))).run()
+
+    assert app.query_params["dates"] in ("2026-01-01..2026-01-31", ["2026-01-01..2026-01-31"])
 
 
 def test_each_live_session_has_a_card_with_its_next_event(

@@ -136,6 +136,12 @@ def test_the_winner_overflows_least_and_is_no_baseline() -> None:
     assert replay_headline(()) == "Nothing could be replayed."
 
 
+def test_a_setup_that_keeps_less_is_never_best_because_it_costs_less() -> None:
+    runs = (run("keeps", fidelity=0.9, cost_tokens=2_000.0), run("saves", fidelity=0.8, cost_tokens=10.0))
+
+    assert best_setup(results_by_setup(runs)).setup == "keeps"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 def test_panes_share_their_axes(palette: Any) -> None:
     figure = replay_panes([run(f"p{number}") for number in range(20)], palette)

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.core.limits import Thresholds, WindowLimits
+from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import fenced
 from windowpane.manager.budget import ComponentBudgets
 from windowpane.manager.circuit_breaker import NO_PROGRESS, REFILLED, Breaker
 from windowpane.manager.levels import Levels, cache_break_even
 from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
+from windowpane.manager.plans.prompts import transcript
 from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, parse_sections, render_sections
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
@@ -41,6 +43,17 @@ def test_truncation_retains_both_ends_and_states_the_number_of_removed_tokens() 
     assert short.startswith("HEAD")
     assert short.endswith("TAIL")
     assert "tokens left out, original: wp:b1" in short
+
+
+def test_a_transcript_shortens_results_and_not_what_people_say() -> None:
+    text = "word " * 4_000
+    said, returned = (
+        Block("b1", kind, 4_000, 3, "g1", 1, "d1", len(text), "exact", text)
+        for kind in ("user_message", "tool_result")
+    )
+
+    assert transcript([said], COUNTER) == [f"[turn 3, user message]\n{text}"]
+    assert len(transcript([returned], COUNTER)[0]) < len(text)
 
 
 def test_clipped_arguments_are_still_the_object_they_were() -> None:

@@ -15,7 +15,7 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import VocabularyError
 from windowpane.models.tokens import counter_for, image_tokens
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, encoding_of
-from windowpane.models.tokens.exact_counter import ExactCounter, Vocabulary
+from windowpane.models.tokens.exact_counter import ExactCounter, TokenCount, Vocabulary, load_for_bulk
 from windowpane.models.tokens.heuristic import (
     CLAUDE,
     CLAUDE_4_7,
@@ -25,7 +25,6 @@ from windowpane.models.tokens.heuristic import (
     TokenizerFamily,
     family_of,
 )
-from windowpane.models.tokens.tokenizer import TokenCount, load_for_bulk
 
 PROSE = "The agent read the file and decided that nothing in it had to change. "
 CODE = 'if (node["kind"] == "call") { return visit(node["args"][0], depth + 1); }\n'

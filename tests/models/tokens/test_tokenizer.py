@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
-from windowpane.models.tokens.exact_counter import Vocabulary
-from windowpane.models.tokens.tokenizer import load_for_bulk
+from windowpane.models.tokens.exact_counter import Vocabulary, load_for_bulk
 
 CHARACTERS = st.one_of(
     st.characters(),

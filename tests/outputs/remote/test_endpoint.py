@@ -23,7 +23,7 @@ from windowpane.outputs.remote.batches import CONTENT_TYPE, PATH
 from windowpane.outputs.remote.endpoint import IngestEndpoint
 from windowpane.outputs.remote.group_commit import GroupCommit
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.writes.received import Receipt, ReceivedBatch
+from windowpane.store.writes.received import Receipt, ReceivedBatch, RefusedEvent
 
 PLAIN = {"Content-Type": CONTENT_TYPE}
 
@@ -172,6 +172,18 @@ def test_the_queue_is_bounded_and_what_waits_shares_a_transaction(serve: Serve, 
     assert sorted(answer.status for answer in answers) == [200, 200, 200, 429, 429, 429]
     assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)
     assert sum(store.batches) == 3
+
+
+def test_a_batch_of_which_the_store_takes_nothing_is_refused(serve: Serve) -> None:
+    class Refusing:
+        def receive(self, received: list[ReceivedBatch]) -> list[Receipt]:
+            refused = tuple(RefusedEvent(n, "is too late") for n in range(len(received[0].events)))
+            return [Receipt(0, refused)]
+
+    answer = post(serve(Refusing()), b"\n".join(lines("s", range(2))))
+
+    assert answer.status == 400
+    assert [one["problem"] for one in answer.document["refused"]] == ["is too late"] * 2
 
 
 def test_a_store_that_fails_acknowledges_nothing(serve: Serve) -> None:

@@ -480,7 +480,8 @@ windowpane.stop()
 """
 NEEDED_LATER = {
     "ahocorasick", "click", "genai_prices", "numpy", "rich", "tiktoken", "toktok", "yaml",
-    "windowpane.cli", "windowpane.core.redaction.redactor", "windowpane.evaluation", "windowpane.manager",
+    "windowpane.cli", "windowpane.core.redaction.redactor", "windowpane.evaluation",
+    "windowpane.fidelity.rules", "windowpane.fidelity.situation", "windowpane.manager",
     "windowpane.report", "windowpane.sources.imports", "windowpane.store.audit",
     "windowpane.store.writes.session_import",
 }  # fmt: skip

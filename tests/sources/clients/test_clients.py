@@ -20,9 +20,12 @@ import windowpane
 from windowpane.core.events import ContentCompressed, Event, SessionStarted, TurnEnded, Usage
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import ConfigurationError
+from windowpane.models.wire.calls import ApiCall
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.outputs.runtime.task_queue import CAPACITY
 from windowpane.sources.clients import calls
+from windowpane.sources.clients.recording import open_conversation
+from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter, SessionFilter
@@ -282,6 +285,19 @@ def test_an_agent_is_warned_of_the_level_of_its_earlier_sessions(running: Runtim
         if isinstance(event.data, SessionStarted)
     }
     assert levels == {None, 90_005}
+
+
+def test_the_window_of_a_program_is_that_of_its_settings(running: Runtime) -> None:
+    scope = Scope(
+        "claude-code", window_by_settings=lambda _, model: 200_000 if model == "claude-opus-5" else None
+    )
+
+    def limit(model: str) -> tuple[int, str] | None:
+        limits = open_conversation(running, ApiCall("anthropic", model, ()), scope, None).observer.tracker.limits
+        return None if limits is None else (limits.limit_tokens, limits.source)
+
+    assert limit("claude-opus-5") == (200_000, "settings")
+    assert limit("claude-sonnet-5") == (1_000_000, "assumed")
 
 
 def test_a_conversation_is_one_session(running: Runtime, provider: Provider) -> None:

@@ -22,6 +22,7 @@ from windowpane.core.events import (
     TurnEnded,
     TurnStarted,
 )
+from windowpane.models.wire.calls import parse_call
 from windowpane.testing import chat_reply
 
 SYSTEM = {"role": "system", "content": "You are careful."}
@@ -116,6 +117,16 @@ def test_a_cleared_result_that_is_sent_again_is_a_regret(agent: Any) -> None:
     agent.send([*messages, {"role": "assistant", "content": "Hm."}], chat_reply("Done."))
 
     assert [regret.match for regret in agent.sink.of(ContentRegretted)] == ["same_digest"]
+
+
+@pytest.mark.parametrize("dropped", [1, 2, 3])
+def test_a_call_that_dropped_the_oldest_messages_repeats_the_others(agent: Any, dropped: int) -> None:
+    sent = [{"role": "user", "content": f"{number} " + "x" * 100} for number in range(6)]
+    agent.send([SYSTEM, *sent], chat_reply("On it."))
+
+    call = parse_call("chat", {"model": "m", "messages": [SYSTEM, *sent[dropped:], TASK, TASK]})
+
+    assert agent.observer.repeated_messages(call) == range(1, 7 - dropped)
 
 
 def test_messages_that_are_no_longer_sent_are_dropped(agent: Any) -> None:

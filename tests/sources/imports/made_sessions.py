@@ -57,7 +57,8 @@ def _rows(session: int, turns: int, *, key: str = "") -> Iterator[dict[str, Any]
         text = f"Change src/m{session}.py so that the port is {8000 + turn}. " + "The tests must pass. " * 40
         yield common | {"type": "user", "uuid": f"u{turn}", "message": {"role": "user", "content": text}}
         used += 600
-        usage = {"input_tokens": 10, "cache_read_input_tokens": used, "output_tokens": 50}
+        large = 200_000 if (session, turn) == (2, turns - 1) else 0  # shows later sessions a larger window
+        usage = {"input_tokens": 10, "cache_read_input_tokens": used + large, "output_tokens": 50}
         content = [{"type": "text", "text": f"Changed src/m{session}.py, the port is now {8000 + turn}."}]
         reply = {
             "id": f"msg_{session}_{turn}",

@@ -71,6 +71,7 @@ def test_the_store_is_that_of_one_process(tmp_path: Path, run: Import, monkeypat
 
     assert reported(shared) == reported(alone)
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+    assert "'earlier'" in "".join(stored_rows(tmp_path / "alone.db")["sessions"])  # a window that another showed
     assert not (tmp_path / "executed").exists()
     with (sessions / "00000002-0000-4000-8000-000000000000.jsonl").open("a") as file:
         file.write((sessions / "00000003-0000-4000-8000-000000000000.jsonl").read_text().splitlines()[-1] + "\n")

@@ -245,3 +245,14 @@ def test_a_store_that_does_not_answer_is_tried_again(
 @pytest.fixture(autouse=True)
 def quick_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake_module, "TICK_SECONDS", 0.02)
+
+
+def test_a_request_that_is_no_longer_remembered_is_taken_again(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake_module, "REMEMBERED_REQUESTS", 1)
+    process = Process(tmp_path, store)
+    first, second = (bodies(name)[0] for name in NAMES[:2])
+
+    assert [process.post(one) for one in (first, second, first)] == [200, 200, 200]
+    process.stop()

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from windowpane.cli import main
+from windowpane.cli.proxy import _by_settings
 from windowpane.sources.transcripts.agent_arguments import stated_settings
 from windowpane.sources.transcripts.agent_settings import lines_for_level, stated_level, stated_window
 from windowpane.store.embedded import SqliteStore
@@ -210,6 +211,19 @@ def test_settings_and_variables_state_the_window(
     assert stated_window("claude-code", model, started_at=LATER, **known) == tokens
     assert stated_window("claude-code", model, started_at=CHANGED - 1, **known) is None
     assert stated_window("codex", model, started_at=LATER, **known) is None
+
+
+def test_a_program_that_is_run_has_the_window_of_its_variables(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_DISABLE_1M_CONTEXT", "1")
+    level, window = _by_settings({"folder": str(home), "overrides": {}})
+
+    assert level is not None
+    assert window is not None
+    assert window("claude-code", "claude-opus-5") == 200_000
+    assert level("claude-code", 1_000_000) == 167_000
+    assert _by_settings({"folder": None}) == (None, None)
 
 
 @pytest.mark.parametrize(

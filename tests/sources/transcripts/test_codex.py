@@ -19,6 +19,7 @@ from windowpane.sources.transcripts.records import (
     ContentAdded,
     LimitStated,
     ModelCalled,
+    QuotaStated,
     SessionDescribed,
     SessionOpened,
 )
@@ -232,6 +233,15 @@ def test_open_call_of_a_growing_file_is_held_back(tmp_path: Path) -> None:
     assert started.read(tmp_path).order[-2:] == ["ModelCalled", "tool_result"]
 
 
+def test_an_encrypted_compaction_is_one_compaction(tmp_path: Path) -> None:
+    rollout = Rollout().start().message("user", "go").message("assistant", "done").count(90_000)
+    rollout.item("compaction", encrypted_content="b3BhcXVl").row("compacted", message="", replacement_history=[])
+    read = rollout.count(9_000).read(tmp_path)
+
+    assert len(read.of(Compacted)) == 1
+    assert read.problems == []
+
+
 def test_image_results_and_unknown_items_do_not_stop_the_rest(tmp_path: Path) -> None:
     output = [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:..."}]
     read = (
@@ -408,3 +418,22 @@ def test_a_rollout_that_refers_to_earlier_rows_is_a_session_of_its_calls(
     assert [problem.problem for problem in read.problems] == [
         "starts with the rows of an earlier rollout: unattributed"
     ]
+
+
+def test_the_quota_of_a_plan_is_stated_when_a_whole_percent_changes(tmp_path: Path) -> None:
+    rollout = Rollout().start()
+    for primary, resets in ((12.0, 1_782_494_656), (12.0, 1_782_494_663), (13.0, 1_782_494_663)):
+        limits = {
+            "primary": {"used_percent": primary, "window_minutes": 300, "resets_at": resets},
+            "plan_type": "pro",
+        }
+        rollout.row("event_msg", type="token_count", info=None, rate_limits=limits)
+    rollout.row("event_msg", type="token_count", info=None, rate_limits={"primary": None, "secondary": None})
+    rollout.row("event_msg", type="token_count", info=None, rate_limits={"primary": {"used_percent": "much"}})
+
+    records = rollout.read(tmp_path).records
+    stated = [record.quota for record in records if isinstance(record, QuotaStated)]
+
+    assert [(one.plan, one.windows[0].minutes, one.windows[0].used_ratio) for one in stated] == [
+        ("pro", 300, 0.12), ("pro", 300, 0.13),
+    ]  # fmt: skip

@@ -10,6 +10,7 @@ from reads import Read
 
 from windowpane.exceptions import SourceError
 from windowpane.sources.transcripts import compressed
+from windowpane.sources.transcripts.agent_sidecar import has_ended
 from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.codex.reader import CodexReader
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
@@ -79,3 +80,13 @@ def test_the_file_beside_a_sub_agents_transcript_names_its_task(tmp_path: Path) 
     assert list(files_of([tmp_path])) == [folder / "agent-a1.jsonl"]
     assert [opened.parent_key for opened in read.of(SessionOpened)] == [folder.parent.name]
     assert read.of(SessionDescribed)[-1] == SessionDescribed("Find the tests", label="Explore")
+
+
+@pytest.mark.parametrize(("kibibytes", "is_read"), [(255, True), (256, False)])
+def test_the_file_beside_a_sub_agents_transcript_is_read_up_to_256_kib(
+    tmp_path: Path, kibibytes: int, is_read: bool
+) -> None:
+    beside = {"status": "completed", "description": "x" * (kibibytes << 10)}
+    (tmp_path / "agent-a1.meta.json").write_text(json.dumps(beside))
+
+    assert has_ended(tmp_path / "agent-a1.jsonl") is is_read

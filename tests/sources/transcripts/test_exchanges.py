@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from windowpane.core.codec import encode
-from windowpane.core.events import Event
+from windowpane.core.events import Event, TurnEnded
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.exchanges.contents import contents_of
+from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem
@@ -97,6 +98,18 @@ def test_the_files_of_a_folder_are_one_conversation(sessions_dir: Path) -> None:
         "tool_result": 5, "unattributed": 1,
     }  # fmt: skip
     assert not reading.of(key, "blocks.evicted")
+
+
+def test_a_logged_call_started_its_latency_before_its_end(sessions_dir: Path) -> None:
+    (events,) = Reading(sessions_dir / "litellm_logs").sessions.values()
+    at = {
+        kind: [event.at or 0.0 for event in events if event.type == kind]
+        for kind in ("turn.started", "turn.ended")
+    }
+    latencies = [event.data.latency_seconds for event in events if isinstance(event.data, TurnEnded)]
+
+    assert len(latencies) == len(CALLS)
+    assert [end - start for start, end in zip(*at.values(), strict=True)] == pytest.approx(latencies)
 
 
 def test_several_files_given_by_name_are_one_recording(sessions_dir: Path) -> None:
@@ -239,6 +252,10 @@ def test_gemini_calls_of_functions_are_followed_by_their_results(tmp_path: Path)
     assert {turn.usage.output_tokens for turn in reading.of(key, "turn.ended")} == {10}
     assert {turn.usage.cache_read_tokens for turn in reading.of(key, "turn.ended")} == {16}
     assert reading.stats.tool_calls == 1
+
+
+def test_an_archive_is_recognized_by_a_response_alone() -> None:
+    assert ApiExchangesReader.recognizes(Path("a.har"), b'{"log": {"entries": [{"response": {"content": "')
 
 
 def test_an_overflow_that_the_provider_refused_is_an_overflow(tmp_path: Path) -> None:

@@ -275,6 +275,15 @@ def test_a_delegate_has_a_session_of_its_own(tmp_path: Path) -> None:
     assert len(read.of(SessionClosed)) == 1
 
 
+def test_delegates_within_delegates_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "trajectory.json"
+    delegations = [classic(number, action="delegate", args={"agent": "Browser"}) for number in range(1, 30)]
+    path.write_text(json.dumps([DELEGATED[0], *delegations]))
+    read = Read(OpenHandsReader(complete=True), path)
+
+    assert len(session_keys(read.records)) == 1 + 16
+
+
 def test_a_condensation_by_a_range_of_events(tmp_path: Path) -> None:
     path = tmp_path / "trajectory.json"
     path.write_text(json.dumps(DELEGATED))

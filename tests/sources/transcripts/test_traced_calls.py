@@ -13,6 +13,9 @@ from reads import Read
 from windowpane.core.events import Usage
 from windowpane.models.wire.calls import message_blocks
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.exchanges.tables import table_rows
+from windowpane.sources.transcripts.json_document import DocumentLog
+from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (
     CallFailed,
     CallSent,
@@ -200,6 +203,13 @@ def test_counts_of_langfuse_are_read_by_their_earlier_names(tmp_path: Path, stat
     result = read(tmp_path, [generation(1, [{"role": "user", "content": "one"}], "two", **stated)])
 
     assert [received.reply.usage for received in result.of(ReplyReceived)] == [Usage(10, 5)]
+
+
+def test_missing_and_surplus_cells_of_a_table_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1\n2,3,4\n")
+
+    assert list(table_rows(path, DocumentLog(path, FileStats(), []))) == [{"a": "1"}, {"a": "2", "b": "3"}]
 
 
 def test_a_table_of_langfuse_is_read(tmp_path: Path) -> None:

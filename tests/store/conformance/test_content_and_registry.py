@@ -82,6 +82,10 @@ def test_the_first_fifty_agents_have_their_own_labels(stores, store):
     other.close()
 
 
+def test_a_label_has_at_most_64_characters(store):
+    assert store.admit_agent("a" * 100) == "a" * 64
+
+
 def test_digests_are_keyed_by_store(stores, store, tmp_path):
     again, other = stores.read(), SqliteStore(tmp_path / "other.db")
 

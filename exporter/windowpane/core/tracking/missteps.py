@@ -24,12 +24,14 @@ READ_CHARACTERS: Final = 400
 """Start of a tool's output in which its state is looked for."""
 SHORTEST_ARGUMENTS: Final = 2
 """Characters of `{}`: a call without arguments, as one that lists what runs, asks for a state."""
-_FAILED: Final = re.compile(
-    r"\s{0,8}(?:<tool_use_error>|\[?error\b|Script failed|Traceback \(most recent|[\w ]{1,40} failed:)"
-    r"|(?:[^\n]{0,300}\n){0,4}(?:Process |Command )?exit(?:ed)?(?: with)?(?: code| status):? [1-9]"
-    r'|[^\n]{0,300}"exit_code":\s?[1-9]',
-    re.IGNORECASE,
-)
+_FAILED: Final = ("<tool_use_error>", "error:", "error ", "[error", "script failed", "traceback (most recent")
+"""Starts of outputs of calls that failed, in lower case."""
+_REASON: Final = " failed:"
+HEAD_CHARACTERS: Final = 60
+_EXIT: Final = "xit"
+_CODE: Final = re.compile(r"xit(?:ed)?(?: with)?(?: code| status):? [1-9]|xit_code\":\s?[1-9]", re.IGNORECASE)
+_BEFORE_EXIT: Final = ("Process ", "Command ")
+"""Words before it at the start of a line."""
 _CODE_ONE: Final = re.compile(r"(?:code:?|status|\"exit_code\":) ?1\b", re.IGNORECASE)
 _ANSWERS_BY_CODE: Final = frozenset(
     {"ag", "cmp", "diff", "egrep", "fgrep", "git diff", "git grep", "grep", "rg", "test", "which"}
@@ -48,27 +50,28 @@ CORRECTION: Final = re.compile(
 def has_failed(output: str, call: Block | None) -> bool:
     """Return whether the *output* of a tool *call* reports that it failed."""
     start = output[:READ_CHARACTERS]
-    if _FAILED.match(start) is None:
+    head = start[:HEAD_CHARACTERS].lstrip()
+    if not (head.lower().startswith(_FAILED) or _REASON in head.partition("\n")[0] or _states_code(start)):
         return False
     program = (call.target or "") if call is not None else ""
     answers = {program, program.partition(" ")[0]} & _ANSWERS_BY_CODE
     return not (answers and _CODE_ONE.search(start))
 
 
+def _states_code(start: str) -> bool:
+    """Return whether a line starts with an exit code other than 0, or a field has one."""
+    at = start.find(_EXIT)
+    while at > 0:
+        before = start[start.rfind("\n", 0, at) + 1 : at - 1]
+        if (not before or before in _BEFORE_EXIT or before.endswith('"')) and _CODE.match(start, at):
+            return True
+        at = start.find(_EXIT, at + 3)
+    return False
+
+
 def _can_repeat(call: Block, access: Access) -> bool:
     """Return whether making a *call* twice is a misstep: of commands only where the program is known."""
     return call.chars > SHORTEST_ARGUMENTS and (access == "reads" or (access == "reports" and bool(call.target)))
-
-
-class _EarlierCall:
-    """The last call with the same tool and arguments."""
-
-    __slots__ = ("changes", "turn")
-
-    def __init__(self, turn: int, changes: int) -> None:
-        self.turn = turn
-        self.changes = changes
-        """Number of changes before which the call returned."""
 
 
 class MisstepWatch:
@@ -77,8 +80,8 @@ class MisstepWatch:
     def __init__(self, settings: TrackerSettings) -> None:
         self._turns = settings.regret_turns
         self._capacity = settings.remembered_blocks
-        self._calls: dict[str, _EarlierCall] = {}
-        """By digest; the oldest are discarded first."""
+        self._calls: dict[str, tuple[int, int]] = {}
+        """By digest, the turn of the last call and the number of changes before its result; bounded."""
         self._changes = 0
         """Number of calls so far that may have changed something."""
         self._changed: dict[str, int] = {}
@@ -88,20 +91,19 @@ class MisstepWatch:
     def in_call(self, call: Block) -> Misstep | None:
         """Return the misstep that a tool *call* is: a repeated read, or another repeated call."""
         access = access_of(call)
-        earlier = self._calls.pop(call.digest, None) if call.digest else None
-        is_near = earlier is not None and call.turn - earlier.turn <= self._turns
         misstep: Misstep | None = None
-        if earlier is not None and is_near and _can_repeat(call, access):
+        if (earlier := self._calls.pop(call.digest, None)) is not None and _can_repeat(call, access):
+            turn, changes = earlier
             is_file = access == "reads" and "/" in (call.target or "")
             changed = self._changed.get(call.target or "", 0) if is_file else self._changes
-            if changed <= earlier.changes:
+            if call.turn - turn <= self._turns and changed <= changes:
                 misstep = "repeated_read" if access == "reads" and call.target else "repeated_call"
         if access in ("changes", "reports"):
             self._changes += 1
             if access == "changes" and call.target:
                 self._remember(self._changed, call.target, self._changes)
         if call.digest:
-            self._remember(self._calls, call.digest, _EarlierCall(call.turn, self._changes))
+            self._remember(self._calls, call.digest, (call.turn, self._changes))
         return misstep
 
     def in_result(self, result: Block, call: Block | None) -> Misstep | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import ContentRegretted
@@ -49,9 +50,14 @@ _VIEW: Final = re.compile(r'"command"\s{0,4}:\s{0,4}"view"')
 Access = Literal["reads", "changes", "reports", "waits"]
 
 
+@lru_cache(maxsize=256)
+def _terms_of(tool_name: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _TOOL_WORD.findall(tool_name))
+
+
 def access_of(call: Block) -> Access:
     """Return what a tool *call* does: read content, change something, report a state as a build does, or wait."""
-    tool = {word.lower() for word in _TOOL_WORD.findall(call.tool_name or "")}
+    tool = _terms_of(call.tool_name or "")
     if tool & _COMMAND_TOOLS:
         command = call.target or ""
         if command == "sleep":

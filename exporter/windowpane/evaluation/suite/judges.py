@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -123,5 +124,7 @@ def _same(first: str, second: str) -> bool:
     return bool(shorter) and names <= longer and len(shorter & longer) >= _SENTENCE_SHARE * len(shorter)
 
 
-def _terms(text: str) -> set[str]:
-    return {term.text for term in terms_of(text)} or {token.lower() for token in TOKEN.findall(text)}
+@lru_cache(maxsize=8_192)
+def _terms(text: str) -> frozenset[str]:
+    """Return the terms of a line; each is compared with many questions."""
+    return frozenset(term.text for term in terms_of(text)) or frozenset(map(str.lower, TOKEN.findall(text)))

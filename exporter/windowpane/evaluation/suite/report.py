@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from windowpane.evaluation.suite.run import CaseReport, SuiteReport
-from windowpane.fidelity.judge.judge import JudgedQuestion
+from windowpane.fidelity.judge.judge import JudgedQuestion, Judgment
 from windowpane.fidelity.probe import WEIGHTS
 
 _MAXIMUM_CHARS = 100
@@ -40,15 +40,17 @@ def _lines(report: SuiteReport) -> Iterator[str]:
 
 def _missing(case: CaseReport) -> Iterator[str]:
     """Yield the questions of a case that the summary does not answer like the original."""
-    judgment = case.judgment
-    missing = [item for item in judgment.judged if item.fate != "kept"]
-    if not missing and not judgment.dropped and not judgment.unread:
-        return
-    yield ""
-    yield f"{case.name}:"
-    for item in missing:
-        yield f"  {_FATES[item.fate]:<11} {item.question.kind:<12} {_short(item.question.text)}"
-        yield f"{'':14}expected {_short(item.key)}; got {_short(_answer(item))}"
+    missing = list(missed_lines(case.judgment))
+    if missing:
+        yield from ("", f"{case.name}:", *missing)
+
+
+def missed_lines(judgment: Judgment) -> Iterator[str]:
+    """Yield the questions that were not answered like the original, with both answers."""
+    for item in judgment.judged:
+        if item.fate != "kept":
+            yield f"  {_FATES[item.fate]:<11} {item.question.kind:<12} {_short(item.question.text)}"
+            yield f"{'':14}expected {_short(item.key)}; got {_short(_answer(item))}"
     for question in judgment.dropped:
         yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original answers differently)"
     for question in judgment.unread:
@@ -81,6 +83,13 @@ def _case(case: CaseReport) -> dict[str, Any]:
         "tokens_after": case.tokens_after,
         "judge_calls": judgment.calls,
         "reason": judgment.reason,
+        **questions_data(judgment),
+    }
+
+
+def questions_data(judgment: Judgment) -> dict[str, Any]:
+    """Return the questions of a judgment with their outcomes, for `--json`."""
+    return {
         "questions": [
             {
                 "question": item.question.text,

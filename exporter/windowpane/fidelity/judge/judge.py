@@ -29,7 +29,7 @@ from windowpane.fidelity.judge.prompts import (
     read_answer,
     read_verdict,
 )
-from windowpane.fidelity.judge.questions import Question, questions_from, write_questions
+from windowpane.fidelity.judge.questions import KINDS, Question, QuestionKind, questions_from, write_questions
 from windowpane.fidelity.probe import (
     MINIMUM_COVERAGE,
     WEIGHTS,
@@ -106,6 +106,14 @@ class Judgment:
     """Model calls for the whole chain so far."""
     reason: str = ""
     """The reason for a missing score."""
+
+    @property
+    def by_kind(self) -> dict[QuestionKind, float]:
+        """Mean credit of the questions of each kind that was asked."""
+        credit: dict[QuestionKind, list[float]] = {}
+        for item in self.judged:
+            credit.setdefault(item.question.kind, []).append(item.credit)
+        return {kind: sum(credit[kind]) / len(credit[kind]) for kind in KINDS if kind in credit}
 
     @property
     def spread(self) -> float | None:

@@ -11,6 +11,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.fidelity.facts import extract_facts
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
+from windowpane.fidelity.languages import DECISION
 from windowpane.fidelity.passages import PROSE_TYPES, Passage
 from windowpane.fidelity.probe import Dimension
 from windowpane.fidelity.situation import Fact, FactKind
@@ -118,7 +119,8 @@ def _question(fact: Fact, blocks: Sequence[Block]) -> Question | None:
 
 def _subject(sentence: str) -> str:
     """Return at most two of the most specific words of a sentence: names first, then long words; never all."""
-    words = list(dict.fromkeys(sentence[term.start : term.end].strip(".,") for term in Passage(sentence).terms))
+    spelled = (sentence[term.start : term.end].strip(".,") for term in Passage(sentence).terms)
+    words = list(dict.fromkeys(word for word in spelled if not DECISION.fullmatch(word)))
     if len(words) < 3:
         return ""
     telling = sorted(words, key=lambda word: (word.isalpha(), -len(word)))[:2]

@@ -138,9 +138,9 @@ class SampledJudge:
 
 
 class JudgedSession:
-    """The sampled compressions of one session, and the questions carried from one to the next."""
+    """The compressions of one session, judged one after the other: each is asked earlier questions too."""
 
-    def __init__(self, judge: SampledJudge, digest: Digester, deliver: Deliver) -> None:
+    def __init__(self, judge: SampledJudge, digest: Digester, deliver: Deliver = lambda _: None) -> None:
         self._judge = judge
         self._digest = digest
         self._deliver = deliver
@@ -151,20 +151,25 @@ class JudgedSession:
         """Queue a compression if it is in the sample; called with the session's lock held. Never raises."""
         try:
             if self._judge.chooses(event_id):
-                self._offer(event_id, tuple(removed), tuple(window))
+                compression = self._next(event_id, tuple(removed), tuple(window))
+                self._judge.submit(lambda: self._deliver(self._evaluate(compression).event))
         except Exception:  # noqa: BLE001 (telemetry never harms the agent)
             _log.exception("a compression could not be offered to the judge")
 
-    def _offer(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> None:
+    def judge(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> Evaluation:
+        """Return the judgment of a compression, asked on this thread, whether or not it is in the sample."""
+        return self._evaluate(self._next(event_id, tuple(removed), tuple(window)))
+
+    def _next(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> JudgedCompression:
         removed_ids = {block.id for block in removed}
         recoverable = any(block.handle is not None and block.replaces in removed_ids for block in window)
         compression = JudgedCompression(event_id, removed, window, recoverable, self._earlier)
         text = text_of([block for block in removed if block.content_type != "summary"])
         self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
-        self._judge.submit(lambda: self._evaluate(compression))
+        return compression
 
-    def _evaluate(self, compression: JudgedCompression) -> None:
-        """Run on the judge's thread, one after the other, so that questions pass from one to the next."""
+    def _evaluate(self, compression: JudgedCompression) -> Evaluation:
+        """Judge one compression; none of the same session is judged at the same time."""
         judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
         self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
-        self._deliver(judged.event)
+        return judged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from windowpane.core.events import Usage
@@ -25,25 +25,24 @@ def head(body: Mapping[str, Any]) -> tuple[Any, Any]:
     return None, body.get("tools")
 
 
-def message_blocks(message: object, *, role: str = "user") -> Iterator[BlockSpec]:
-    """Yield the blocks of one message; *role* is that of a message without one."""
+def message_blocks(message: object, *, role: str = "user") -> list[BlockSpec]:
+    """Return the blocks of one message; *role* is that of a message without one."""
+    reasoning = reasoning_of(message)
     role = name_of(field_of(message, "role"), role)
     content, calls = field_of(message, "content"), items_of(message, "tool_calls")
     refusal = field_of(message, "refusal")
     if role in ("tool", "function"):
         name = field_of(message, "tool_call_id") or field_of(message, "name")
-        yield result_spec(name, content, tool_name=field_of(message, "name"))
+        blocks = [result_spec(name, content, tool_name=field_of(message, "name"))]
     else:
-        yield from text_specs("thinking", reasoning_of(message))
-        yield from content_blocks(role, content)
+        blocks = text_specs("thinking", reasoning) + content_blocks(role, content)
     for call in calls:
         function = field_of(call, "function") or field_of(call, "custom")
         arguments = field_of(function, "arguments")
         if arguments is None:
             arguments = field_of(function, "input")
-        yield call_spec(field_of(call, "id"), field_of(function, "name"), arguments)
-    if refusal:
-        yield from text_specs("assistant_response", refusal)
+        blocks.append(call_spec(field_of(call, "id"), field_of(function, "name"), arguments))
+    return blocks + text_specs("assistant_response", refusal) if refusal else blocks
 
 
 def reasoning_of(message: object) -> object:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from windowpane.fidelity.facts import blocks_of, names_kept
 from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
 from windowpane.sources.conversations.observer import WindowObserver
 
@@ -56,6 +55,9 @@ def summarizes(call: ApiCall, observer: WindowObserver, generated: Iterable[str]
     summary = "\n\n".join(texts)
     if len(summary) * 2 > sum(block.chars for block in blocks):
         return False
+
+    from windowpane.fidelity.facts import blocks_of, names_kept  # few conversations are compacted
+
     score = names_kept(blocks[-SEARCHED_BLOCKS:], blocks_of(summary))
     return score is not None and score >= MINIMUM_SCORE
 

@@ -140,9 +140,9 @@ class WindowObserver:
             self._head = (copy_structure(call.system), copy_structure(call.tools))
         if call.continues is None:
             common = self.common_messages(call) if common is None else common
-            if any(made_summary([tracked.spec]) for tracked in self._reply_blocks) and not _holds_summary(
-                call, common
-            ):
+            if any(
+                tracked.spec.content_type == "summary" for tracked in self._reply_blocks
+            ) and not _holds_summary(call, common):
                 common, content = 0, None  # without the summary the provider reads the whole list again
             messages = call.messages[common:]
             self._diff(

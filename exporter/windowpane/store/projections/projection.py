@@ -134,7 +134,8 @@ class Projection:
         if context.turn != session.last_turn:
             self._enter_turn(session, event, seq)
         kind = type(data)
-        if kind in COUNTED and not session.memory.is_copied(context.turn):
+        memory = session.memory
+        if kind in COUNTED and not (memory.copied and memory.is_copied(context.turn)):
             self._counted.append(event)
         handler = _HANDLERS.get(kind)
         if handler is not None:

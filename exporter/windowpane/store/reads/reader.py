@@ -11,14 +11,13 @@ from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, Evident
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import NoteAdded, SessionStarted
 from windowpane.core.protocols import Digester
-from windowpane.core.quota import QuotaForecast, QuotaReading, quota_forecasts
 from windowpane.core.store_names import StoreName
-from windowpane.store import captured_content, events, quotas
+from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
 from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
-from windowpane.store.reads import composition, fleet, spending
+from windowpane.store.reads import fleet
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -41,6 +40,7 @@ from windowpane.store.search import events as search
 from windowpane.store.statements import END
 
 if TYPE_CHECKING:  # reads that few programs make are loaded when they are made
+    from windowpane.core.quota import QuotaForecast
     from windowpane.store.reads.block_life import BlockLife
     from windowpane.store.reads.export import ExportFormat, ExportRow
     from windowpane.store.registry import Endpoint
@@ -302,6 +302,7 @@ class Reader(CopyReads, TrendReads):
 
     def tool_use(self, session_id: str, *, limit: int = 200) -> list[ToolUse]:
         """Return the tools, files and commands of a session, those carried through most calls first."""
+
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
@@ -316,6 +317,7 @@ class Reader(CopyReads, TrendReads):
         limit: int = 10,
     ) -> list[ToolUse]:
         """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
@@ -332,6 +334,8 @@ class Reader(CopyReads, TrendReads):
         projects: tuple[str, ...] | None = None,
     ) -> Composition:
         """Return the content by name of a session, else of the latest 1,000 sessions since *since*."""
+        from windowpane.store.reads import composition
+
         with self._engine.lend() as connection:
             if session_id is not None:
                 return composition.of_session(connection, fleet.current_key(connection, session_id))
@@ -339,6 +343,9 @@ class Reader(CopyReads, TrendReads):
 
     def quotas(self, *, now: float) -> list[QuotaForecast]:
         """Return the windows of plans that have not ended, the one that runs out first at the head."""
+        from windowpane.core.quota import QuotaReading, quota_forecasts
+        from windowpane.store import quotas
+
         with self._engine.lend() as connection:
             rows = quotas.unexpired(connection, now)
         readings = (
@@ -348,6 +355,8 @@ class Reader(CopyReads, TrendReads):
 
     def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
         """Return the cost since *since* of each session with a later event."""
+        from windowpane.store.reads import spending
+
         with self._engine.lend() as connection:
             return spending.since(connection, since, projects)
 
@@ -410,6 +419,7 @@ class Reader(CopyReads, TrendReads):
 
     def endpoints(self) -> Sequence[Endpoint]:
         """Return the registered `/metrics` endpoints, oldest first."""
+
         from windowpane.store import registry
 
         with self._engine.lend() as connection:

@@ -44,8 +44,10 @@ USAGE_NAMES: Final = (
     "reasoning_output_tokens",
     "total_tokens",
 )
-_BOOKKEEPING: Final = frozenset({"ghost_snapshot", "inter_agent_communication_metadata", "world_state"})
-"""Items and rows that add nothing to a window."""
+_BOOKKEEPING: Final = frozenset(
+    {"compaction", "ghost_snapshot", "inter_agent_communication_metadata", "world_state"}
+)
+"""Items and rows that add nothing to a window; the row `compacted` follows an encrypted compaction."""
 _ENDS_TASK: Final = frozenset({"task_complete", "turn_aborted", "turn_complete"})
 _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
 """Content that Codex sends before a message of the user."""

@@ -1,0 +1,17 @@
+"""The messages that wait, in a file that several processes use."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from windowpane.alerts.delivery.outbox import Outbox
+
+
+def test_who_reads_the_file_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    path = tmp_path / "outbox.db"
+    with closing(Outbox(path)) as outbox:
+        assert outbox.pending_count() == 0
+        with closing(sqlite3.connect(path)) as reader:
+            assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
