@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -51,8 +51,9 @@ EXPLAINED: Final = (
     "the hook cannot leave these out. No recording shows regrets with the hook."
 )
 SCRIPTED: Final = (
-    "One session each against a scripted provider: its user gives two rules, it reads a file, is compacted, and "
-    "reads the file again. *Given twice* are rules that the summary has, too."
+    "One session each against a scripted provider: its user gives two rules; it reads a file, is compacted and "
+    "reads the file again, as the script says: regrets are the same by design. *Given twice* are rules that "
+    "the summary has, too. Codex keeps the messages of its user, so no rule had to be followed (–)."
 )
 SUMMARY: Final = "The app was read and edited."
 
@@ -72,7 +73,7 @@ class _Model(ScriptedModel):
     def _reply(self, request: Request) -> Reply:
         reply = super()._reply(request)
         if self.requests[-1][0] == "summary" and self._kept:
-            reply.text = reply.text.replace(SUMMARY, f"{SUMMARY} {' '.join(self._kept)}")
+            return replace(reply, text=reply.text.replace(SUMMARY, f"{SUMMARY} {' '.join(self._kept)}"))
         return reply
 
 
@@ -141,7 +142,7 @@ def agent_rows() -> Iterator[str]:
         for kept in ((), RULES[:1]) if name == "claude-code" else ((),):
             for installs in (False, True):
                 one = agent_run(name, kept, installs=installs)
-                fates = ", ".join(f"{count} {fate}" for fate, count in sorted(one.fates.items()) if count)
+                fates = ", ".join(f"{count} {fate}" for fate, count in sorted(one.fates.items()) if count) or "–"
                 agent, hook = f"{name} {release(AGENTS[name].program)}", "yes" if installs else "no"
                 yield (
                     f"| {agent} | {len(kept)} of 2 rules | {hook} | {fates} "

@@ -19,7 +19,7 @@ from windowpane_dashboard.queries.filters import (
 )
 from windowpane_dashboard.queries.titles import picker_label
 
-KEY: Final = "palette"
+KEY, OPEN = "palette", "palette_is_open"
 _focus: Final = st.components.v2.component(
     "windowpane_palette_focus", js=Path(__file__).with_suffix(".js").read_text()
 )
@@ -37,11 +37,20 @@ class Entry(NamedTuple):
 def palette() -> None:
     """Draw the button that opens the palette."""
     with st.container(key=KEY):
-        if st.button("Go to", icon=":material/search:", shortcut="Mod+K", type="tertiary"):
-            _choose()
+        st.button("Go to", icon=":material/search:", shortcut="Mod+K", type="tertiary", on_click=_open)
+    if st.session_state.get(OPEN):  # also while the page is drawn again for new events
+        _choose()
 
 
-@st.dialog("Go to")
+def _open() -> None:
+    st.session_state[OPEN] = True
+
+
+def _close() -> None:
+    st.session_state[OPEN] = False
+
+
+@st.dialog("Go to", on_dismiss=_close)
 def _choose() -> None:
     """Draw the list; a choice opens its page, Escape closes it."""
     with messages.report_read_errors("The sessions cannot be listed"):
@@ -57,6 +66,7 @@ def _choose() -> None:
         )
     _focus(key="palette_focus", height="content")
     if chosen is not None:
+        _close()
         st.switch_page(f"views/{chosen.page}.py", query_params=chosen.address.to_query())
 
 

@@ -156,7 +156,7 @@ def test_an_unknown_cache_share_is_omitted(
     text = page_text(open_page("fleet"))
 
     assert "from the cache" not in text
-    assert ", by `windowpane serve` and `windowpane prune`;" in text
+    assert "deleted after 30 days without an event" in text
 
 
 def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
