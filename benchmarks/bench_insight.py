@@ -28,7 +28,7 @@ from windowpane.core.events import BlockAdded, MisstepObserved
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells
 from windowpane.evaluation.replay.compaction_threshold import read_advice
-from windowpane.report.context_health import NOUNS, SHARES, change_at, read_health
+from windowpane.report.context_health import MINIMUM_SESSIONS, NOUNS, SHARES, change_at, read_health
 from windowpane.report.regrowth import Regrowth
 from windowpane.report.session_report import gather
 from windowpane.store.interface import EventFilter, SessionFilter
@@ -77,9 +77,10 @@ def health_section(store: EventReader, folders: Sequence[Path]) -> Iterator[str]
         for share in (*SHARES, None):
             one = change_at(health.sessions, misstep, share)
             where = "the first compaction" if share is None else f"{share:.0%} of the window"
+            interval = f"{one.low:+.1f} to {one.high:+.1f}" if one.sessions >= MINIMUM_SESSIONS else "too few"
             yield (
-                f"| {NOUNS[misstep]} | {where} | {one.sessions} | {one.before:.1f} "
-                f"| {one.after:.1f} | {one.low:+.1f} to {one.high:+.1f} | {'yes' if one.is_evident else ''} |"
+                f"| {NOUNS[misstep]} | {where} | {one.sessions} | {one.before:.1f} | {one.after:.1f} "
+                f"| {interval} | {'yes' if one.is_evident else ''} |"
             )
     yield from ("", *_recognition(store, folders))
 

@@ -68,7 +68,7 @@ def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: st
     assert [(one.fate, one.text) for one in followed.outcomes] == [(fate, RULE)]
 
 
-def test_a_compaction_whose_evaluation_is_refused_says_so() -> None:
+def test_a_refused_evaluation_is_recorded_with_its_reason() -> None:
     agent = Agent(defer=lambda _measure, _characters: False)
     agent.add(RULE)
     agent.compact("The tests are green.")

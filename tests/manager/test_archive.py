@@ -164,6 +164,16 @@ def test_a_corrupt_checkpoint_gives_way_to_the_generation_before(tmp_path: Path,
         store.load("s1")
 
 
+def test_a_checkpoint_older_than_the_generation_before_is_rejected_by_its_version(tmp_path: Path) -> None:
+    (tmp_path / "s1.json").write_bytes(encode(document(4)))
+    (tmp_path / "s1.previous.json").write_bytes(encode(document(7)))
+
+    loaded = FileCheckpoints(tmp_path, redact=plain).load("s1")
+
+    assert loaded.document == document(7)
+    assert [rejection.version for rejection in loaded.rejected] == [4]
+
+
 @given(st.integers(0, 10_000), st.integers(0, 255))
 def test_any_changed_byte_is_noticed(position: int, value: int) -> None:
     raw = bytearray(encode(document(3)))

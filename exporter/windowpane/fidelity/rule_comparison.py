@@ -100,7 +100,7 @@ class Clause:
 @lru_cache(maxsize=8_192)
 def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
-    words, values = _words_and_values(text)
+    words, values = _stems_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
     negations = len(_PATTERNS["forbid"].findall(text))
     if _PATTERNS["phrase"].search(text):
@@ -113,7 +113,7 @@ def read_clause(text: str) -> Clause:
 
 
 @lru_cache(maxsize=8_192)
-def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
+def _stems_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
     text = text[:MAXIMUM_CHARACTERS]
     terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
     words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
@@ -138,7 +138,7 @@ class ComparedText:
         clauses = list(islice(chain.from_iterable(map(_clauses_of, self._texts)), MAXIMUM_CLAUSES))
         postings: dict[str, list[int]] = {}
         for number, clause in enumerate(clauses):
-            for term in frozenset.union(*_words_and_values(clause)):
+            for term in frozenset.union(*_stems_and_values(clause)):
                 postings.setdefault(term, []).append(number)
         return clauses, postings
 

@@ -57,7 +57,7 @@ def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
     """
     rules: dict[str, Rule] = {}
     for block, source in instructing(blocks):
-        for text in rules_of(block.text or "", source):
+        for text in rules_of(block.text or "", SOURCE_OF[block.content_type]):
             rules.setdefault(text.casefold(), Rule(text, source, block.id))
         if len(rules) >= MAXIMUM_RULES:
             break

@@ -9,7 +9,7 @@ from pathlib import Path
 from windowpane.alerts.delivery.outbox import Outbox
 
 
-def test_who_reads_the_file_keeps_nobody_from_writing(tmp_path: Path) -> None:
+def test_a_reader_of_the_file_blocks_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "outbox.db"
     with closing(Outbox(path)) as outbox:
         assert outbox.pending_count() == 0

@@ -45,7 +45,7 @@ def test_truncation_retains_both_ends_and_states_the_number_of_removed_tokens() 
     assert "tokens left out, original: wp:b1" in short
 
 
-def test_a_transcript_shortens_results_and_not_what_people_say() -> None:
+def test_a_transcript_shortens_results_and_no_messages() -> None:
     text = "word " * 4_000
     said, returned = (
         Block("b1", kind, 4_000, 3, "g1", 1, "d1", len(text), "exact", text)

@@ -130,6 +130,20 @@ def test_the_facts_stay_longest() -> None:
     assert COUNTER.count(short) <= aged.max_tokens
 
 
+def test_facts_that_do_not_fit_are_omitted_whole() -> None:
+    text = "\n".join(f"AssertionError: module {n} failed in src/module_{n}.py" for n in range(60))
+    output = block(1, "tool_result", text, turn=1)
+
+    for turn in (10, 30):
+        short = shorten(
+            only(plan_progressive(snapshot(user(), output, turn=turn), ShortenedBlocks(), 0).aged), COUNTER
+        )
+        files = short.split("; ")[1:]
+
+        assert files
+        assert all(name.endswith(".py") for name in files)
+
+
 def test_small_blocks_are_not_changed() -> None:
     small = block(1, "assistant_response", "All tests pass now.", turn=1)
 

@@ -479,3 +479,11 @@ def test_a_session_that_always_fails_is_tried_ever_less_and_stops_no_other(
     assert scene.store.session(other.stem).turns == 2
     assert scene.store.session(SESSION) is None
     scene.store.close()
+
+
+def test_a_recording_below_two_given_paths_is_found_once(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    one = tmp_path / "a" / "one.jsonl"
+    one.touch()
+
+    assert KnownFiles([tmp_path, tmp_path / "a", one]).search(time.time()) == [one]

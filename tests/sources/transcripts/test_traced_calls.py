@@ -205,7 +205,7 @@ def test_counts_of_langfuse_are_read_by_their_earlier_names(tmp_path: Path, stat
     assert [received.reply.usage for received in result.of(ReplyReceived)] == [Usage(10, 5)]
 
 
-def test_missing_and_surplus_cells_of_a_table_are_left_out(tmp_path: Path) -> None:
+def test_missing_and_surplus_cells_of_a_table_are_omitted(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1\n2,3,4\n")
 

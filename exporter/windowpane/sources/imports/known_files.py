@@ -41,16 +41,16 @@ class KnownFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
         self._folders: dict[Path, _Folder] = {}
-        self._found: list[_Folder] = []
+        self._searched: list[_Folder] = []
         self._files: list[Path] = []
 
     def search(self, now: float) -> list[Path]:
         """Return the recordings there are, each once; the same list where none came or went."""
-        found = [one for path in self._paths for one in self._given(path, now)]
-        if found != self._found:
-            self._found = found
+        searched = [one for path in self._paths for one in self._given(path, now)]
+        if searched != self._searched:
+            self._searched = searched
             files: dict[str, Path] = {}
-            for one in found:
+            for one in searched:
                 for resolved, file in zip(one.resolved, one.listing.recordings, strict=True):
                     files.setdefault(resolved, file)
             if list(files.values()) != self._files:
