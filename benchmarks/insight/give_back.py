@@ -52,7 +52,7 @@ EXPLAINED: Final = (
 )
 SCRIPTED: Final = (
     "One session each against a scripted provider: its user gives two rules; it reads a file, is compacted and "
-    "reads the file again, as the script says: regrets are the same by design. *Given twice* are rules that "
+    "reads the file again, as the script has it: regrets are the same by design. *Given twice* are rules that "
     "the summary has, too. Codex keeps the messages of its user, so no rule had to be followed (–)."
 )
 SUMMARY: Final = "The app was read and edited."
