@@ -129,7 +129,7 @@ def take(browser: Browser, url: str, shot: Shot, folder: Path) -> str:
     page = context.new_page()
     page.goto(f"{url}/{shot.path}")
     page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=60_000)
-    tables = shot.path.startswith(("audit", "?")) or not shot.path
+    tables = shot.path.startswith(("alerts", "audit", "?")) or not shot.path
     drawn = "[data-testid=stDataFrame] canvas" if tables else ".js-plotly-plot .main-svg"
     page.locator(drawn).first.wait_for(timeout=60_000)
     page.locator(".st-key-below_anchor").wait_for(state="detached", timeout=60_000)  # drawn after the chart

@@ -287,8 +287,8 @@ def test_the_wheel_alone_works(
 
 
 USES = {
-    "bulk": "from windowpane.models.tokens import encodings, tokenizer; "
-    "assert tokenizer._load_toktok(encodings.O200K)",
+    "bulk": "from windowpane.models.tokens import encodings, exact_counter; "
+    "assert exact_counter._load_toktok(encodings.O200K)",
     "clickhouse": "from windowpane.store.clickhouse.connection import require_client as r; r(); "
     "from clickhouse_connect import get_client",
     "dashboard": "import windowpane_dashboard as d, pathlib; from streamlit.testing.v1 import AppTest; "

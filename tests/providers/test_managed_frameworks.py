@@ -14,7 +14,8 @@ from tests.providers.windows import windows
 from tests.sampling import EVERYTHING
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter, SessionRow
+from windowpane.store.interface import SessionFilter
+from windowpane.store.records import SessionRow
 
 FRAMEWORKS = ("langchain", "langchain_async", "openai_agents", "pydantic_ai")
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter, SessionRow
+from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.records import SessionRow
 
 
 def windows(store: SqliteStore, session_id: str) -> list[tuple[Any, ...]]:

@@ -8,7 +8,7 @@ import streamlit as st
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.report.context_health import MAXIMUM_SESSIONS, MINIMUM_CALLS, NOUNS, ContextHealth
 from windowpane.store.interface import SessionFilter
-from windowpane.text.formats import count
+from windowpane.text.formats import count, rate
 from windowpane_dashboard.charts.context_health import health_chart
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -44,7 +44,7 @@ def health_frame(health: ContextHealth) -> pd.DataFrame:
                 "calls made": label,
                 "calls": row.calls,
                 "sessions": row.sessions,
-                **{NOUNS[one]: f"{row.pooled[one]:.1f}{_spread(row.rates[one])}" for one in MISSTEPS},
+                **{NOUNS[one]: f"{rate(row.pooled[one])}{_spread(row.rates[one])}" for one in MISSTEPS},
             }
             for label, row in rows
         ]
@@ -53,4 +53,4 @@ def health_frame(health: ContextHealth) -> pd.DataFrame:
 
 def _spread(quartiles: tuple[float, float, float] | None) -> str:
     """Return the quartiles of the sessions; nothing for too few."""
-    return "" if quartiles is None else f" ({quartiles[0]:.1f} to {quartiles[2]:.1f})"
+    return "" if quartiles is None else f" ({rate(quartiles[0])} to {rate(quartiles[2])})"

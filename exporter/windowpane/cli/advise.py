@@ -20,6 +20,7 @@ from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.store.interface import SessionFilter
+from windowpane.text.formats import rate
 
 if TYPE_CHECKING:
     from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
@@ -98,8 +99,8 @@ def _print_health(health: ContextHealth) -> None:
 
 def _rate(row: HealthRow, misstep: Any) -> str:
     quartiles = row.rates[misstep]
-    spread = "" if quartiles is None else f" ({quartiles[0]:.0f}–{quartiles[2]:.0f})"
-    return f"{row.pooled[misstep]:.1f}{spread}"
+    spread = "" if quartiles is None else f" ({rate(quartiles[0])}–{rate(quartiles[2])})"
+    return f"{rate(row.pooled[misstep])}{spread}"
 
 
 def _health_data(health: ContextHealth) -> dict[str, Any]:

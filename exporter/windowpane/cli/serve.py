@@ -16,6 +16,7 @@ from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
+from windowpane.core.redaction import redact
 from windowpane.core.store_names import StoreName
 from windowpane.core.version import install_command
 from windowpane.effects.garbage_collection import rare_collection
@@ -249,7 +250,8 @@ def ingesting(store: Store, serving: StoreExporter, routes: Routes, access: Inge
 
     commits = GroupCommit(store, on_stored=on_stored)
     endpoint = IngestEndpoint(commits, project_of=access.project)
-    load_packaged_data()  # the first senders would wait for it
+    load_packaged_data()  # the first senders would wait for it, and for what recognizes secrets
+    redact("")
     commits.start()
     try:
         with rare_collection():  # a full one stops every thread for 50 ms

@@ -21,7 +21,7 @@ from windowpane.report.calls import calls_after, ended_turns
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, StoredEvent, TurnRow, intact_events
-from windowpane.text.formats import count, percent
+from windowpane.text.formats import count, percent, rate
 
 MINIMUM_SESSIONS: Final = 10
 """Sessions below which nothing is compared."""
@@ -106,8 +106,9 @@ class Change:
         verb = "rise" if self.after > self.before else "fall"
         noun = NOUNS[self.misstep]
         return (
-            f"{noun.capitalize()} {verb} from {self.before:.1f} to {self.after:.1f} per 100 calls {where}, "
-            f"n = {count(self.sessions, 'session')} (difference {self.low:+.1f} to {self.high:+.1f})."
+            f"{noun.capitalize()} {verb} from {rate(self.before)} to {rate(self.after)} per 100 calls {where}, "
+            f"n = {count(self.sessions, 'session')} "
+            f"(difference {rate(self.low, signed=True)} to {rate(self.high, signed=True)})."
         )
 
 
@@ -188,7 +189,7 @@ def _is_after(number: int) -> Callable[[int, int], bool]:
 def _row(label: str, cells: Sequence[HealthCell]) -> HealthRow:
     total = sum(cells, EMPTY)
     enough = [cell for cell in cells if cell.calls >= MINIMUM_CALLS]
-    rates = {one: [rate for cell in enough if (rate := cell.per_100(one)) is not None] for one in MISSTEPS}
+    rates = {one: [value for cell in enough if (value := cell.per_100(one)) is not None] for one in MISSTEPS}
     return HealthRow(
         label,
         total.calls,
@@ -282,7 +283,7 @@ class SessionMissteps:
         if not counts:
             return ""
         sides = [
-            f"{100 * sum(cell.missteps.values()) / cell.calls:.1f} {where} {percent(FULL_SHARE)} of the window "
+            f"{rate(100 * sum(cell.missteps.values()) / cell.calls)} {where} {percent(FULL_SHARE)} of the window "
             f"({count(cell.calls, 'call')})"
             for cell, where in ((self.below, "below"), (self.above, "above"))
             if cell.calls

@@ -100,9 +100,9 @@ def decimal(value: float | None) -> str:
     return UNKNOWN if value is None or math.isnan(value) else f"{value:,.2f}".removesuffix(".00")
 
 
-def rate(value: float) -> str:
-    """Return a number of something per turn, or a multiple: `2.5`."""
-    return f"{value:.1f}"
+def rate(value: float, *, signed: bool = False) -> str:
+    """Return a number of something per turn or per 100 calls, or a multiple: `2.5`, `+2.5`."""
+    return f"{value:+.1f}" if signed else f"{value:.1f}"
 
 
 def reduction(value: float | None) -> str:

@@ -87,6 +87,8 @@ VALUES: dict[str, list[Any]] = {
     "replay_id": ["own", "both", f"{SECRET} 1"],
     "live_since": [0.0],
     "since": [0.0, 2_000.0],
+    "repository": ["shop", "bank", ""],
+    "now": [2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
     "by_target": [False],
     "days": [10],

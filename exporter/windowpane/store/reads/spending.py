@@ -13,8 +13,9 @@ _COSTS: Final = """
     SELECT s.session_id, coalesce(p.agent, s.agent), s.project, s.started_at, s.cost_dollars,
         coalesce(p.session_id, s.session_id),
         (SELECT sum(t.cost_dollars) FROM turns AS t WHERE t.session = s.key AND t.at >= ?)
-    FROM sessions AS s LEFT JOIN sessions AS p ON p.session_id = s.parent_session_id AND p.current = 1
-    WHERE s.current = 1 AND s.same_as = '' AND s.cost_dollars > 0 AND {conditions}"""
+    FROM sessions AS s LEFT JOIN sessions AS p ON p.session_id = s.parent_session_id AND {parents}
+    WHERE s.current = 1 AND s.same_as = '' AND s.cost_dollars > 0 AND {conditions}
+    ORDER BY s.key"""
 
 
 def since(connection: Database, moment: float, projects: Sequence[str] | None) -> list[Spending]:
@@ -23,10 +24,13 @@ def since(connection: Database, moment: float, projects: Sequence[str] | None) -
     That of a session which started later is its whole cost, compressions included; of an earlier one the calls
     count, at most its cost.
     """
-    conditions = Conditions()
+    conditions, parents = Conditions(), Conditions()
     conditions.add("s.last_at >= ?", moment)
     conditions.among("s.project", projects)
-    rows = connection.execute(_COSTS.format(conditions=conditions.clause), (moment, *conditions.values))
+    parents.add("p.current = 1")
+    parents.among("p.project", projects)  # a parent of another project is as one that is not stored
+    sql = _COSTS.format(conditions=conditions.clause, parents=parents.clause)
+    rows = connection.execute(sql, (moment, *parents.values, *conditions.values))
     return [
         Spending(session, agent, project, _within(started, moment, cost, calls), root)
         for session, agent, project, started, cost, root, calls in rows
