@@ -74,3 +74,13 @@ def test_two_calls_above_a_level_refute_it_until_another_compaction() -> None:
 
     levels.record_compaction(168_500)
     assert levels.level(LIMITS) == (167_000, "recorded")
+
+
+def test_one_call_far_above_the_level_of_another_session_refutes_it() -> None:
+    """A session that starts above it runs in another window or with other settings."""
+    levels = CompactionLevels(AgentProgram("claude-code", "2.1.39", earlier=EarlierSessions(27_884)))
+    levels.record_call(28_500, levels.level(LIMITS))
+    assert levels.level(LIMITS) == (27_884, "earlier")
+
+    levels.record_call(53_000, levels.level(LIMITS))
+    assert levels.level(LIMITS) == (167_000, "documented")

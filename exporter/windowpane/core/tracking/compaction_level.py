@@ -49,11 +49,15 @@ class CompactionLevels:
         return next((level for level in candidates if level.tokens > self._refuted_tokens), None)
 
     def record_call(self, used_tokens: int, level: CompactionLevel | None) -> bool:
-        """Record a call; return whether it refutes the present *level*, as one above it after another does."""
+        """Record a call; return whether it refutes the present *level*.
+
+        One above it after another does, and one far above the level of another session.
+        """
         if level is None or used_tokens < level.tokens:
             self._calls_above = 0
             return False
-        self._calls_above += 1
+        is_far = level.evidence == "earlier" and used_tokens > CONFIRMED_RANGE[1] * level.tokens
+        self._calls_above = REFUTING_CALLS if is_far else self._calls_above + 1
         if self._calls_above < REFUTING_CALLS:
             return False
         self._refuted_tokens = level.tokens
