@@ -165,7 +165,7 @@ def test_alerts_open_as_they_were_looked_at(here: Any) -> None:
     page = here.open("alerts", severity="critical", pick="overflow:4:pi-managed-8k")
     page.get_by_text("Open the session at turn 4").wait_for()
     page.get_by_text("Open the session at turn 4").click()
-    page.wait_for_url("**/session?session=pi-managed-8k&turn=4")
+    page.wait_for_url("**/session?session=pi-managed-8k&turn=4&alert=overflow**")
 
     page.go_back()
 

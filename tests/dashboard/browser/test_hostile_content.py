@@ -177,7 +177,7 @@ def assert_harmless(here: Any, what: str) -> None:
         ("alerts", {"pick": f"utilization:12:{NAME}"}),
         ("audit", {}),
         ("trends", {"top": "files"}),
-        ("search", {"text": "bold"}),
+        ("search", {"text": "loud"}),
         pytest.param("search", {"text": "megabytes", "session": NAME}, marks=pytest.mark.matrix),
         pytest.param(
             "session", {"session": NAME, "turn": "20", "tab": "find", "text": "eslaf"}, marks=pytest.mark.matrix
@@ -205,7 +205,7 @@ def test_hostile_text_has_no_effect(here: Any, path: str, query: dict[str, str])
 
 
 def test_hostile_titles_have_no_effect_in_a_picker(here: Any) -> None:
-    page = here.open("search", text="bold")
+    page = here.open("search", text="loud")
     page.get_by_role("combobox", name="Session").click()
     options = page.get_by_role("listbox")
     options.get_by_role("option").first.wait_for()

@@ -82,8 +82,8 @@ def test_a_deep_link_opens_the_turn_and_a_click_changes_it(site: Callable[..., A
         mark = _box(plot.locator(".textpoint", has_text="K").first)
         page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
 
-    _until_heading(page, "Turn 14:", click_pane)
-    here.assert_at("**turn=14")
+    _until_heading(page, "Turn 15:", click_pane)
+    here.assert_at("**turn=15")
     _until_heading(page, "Turn 16:", click_mark)
     here.settle()
     for _ in range(2):

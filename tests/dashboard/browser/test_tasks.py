@@ -458,7 +458,7 @@ def test_a_parent_and_its_children(operator: Person) -> None:
     operator.opens("session", session=PARENT)
     operator.opens_tab("Cost", "Sub-agents")
     operator.page.locator(".st-key-team .main-svg").first.wait_for()
-    operator.site.assert_shows("≈$1.42 together, 2 sessions.")
+    operator.site.assert_shows("≈$1.48 together, 2 sessions.")
     cells = operator.cells("Sub-agents of this session")
     child = next(cell for cell in cells if cell.startswith(f"session?session={quote(PARENT, safe='')}%2Fagent-"))
 
@@ -507,7 +507,8 @@ def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> No
     html = path.read_text(encoding="utf-8")
 
     assert html.startswith("<!doctype html>")
-    assert COMPACTED in html
+    assert "<section class=appendix>" in html
+    assert COMPACTED not in html
     assert 'src="http' not in html
 
     reader.selects_turn(30)
