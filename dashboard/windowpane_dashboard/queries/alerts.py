@@ -163,7 +163,8 @@ def at_named_turn(reader: EventReader, session_id: str, position: SessionAddress
 
 def alert_address(row: AlertRow) -> SessionAddress:
     """Return the address of a firing on its session's page, at its turn."""
-    return SessionAddress(row.session_id, row.fired_turn, alert=f"{row.alert}:{row.crossing_turn}")
+    alert = f"{row.alert}:{row.crossing_turn}"
+    return SessionAddress(row.session_id, row.fired_turn, tab="alerts", alert=alert)
 
 
 def silence_text(row: AlertRow) -> str:
