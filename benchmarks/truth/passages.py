@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from forecast.questions import FIRST_QUESTION, LEVELS
+
 from truth.recordings import MINIMUM_CALLS, Session
 from windowpane.core.agents import documented_growth
 from windowpane.core.events import PressureMeasured
 from windowpane.core.tracking.forecast import GrowthPace, forecast
 from windowpane.sources.transcripts.records import Compacted, ModelCalled, SessionOpened
 
-LEVELS: Final = (50_000, 100_000, 200_000)
 Level = Literal["50k", "100k", "200k", "own"]
 NAMES: Final[dict[int, Level]] = {50_000: "50k", 100_000: "100k", 200_000: "200k"}
-FIRST_FORECAST: Final = 3
-"""Calls before the first forecast that is judged."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _passages(course: Course, pace: GrowthPace) -> Iterator[Passage]:
     for call, measured in enumerate(course.measured[:-1]):
         if call:
             pace.add(measured.added_tokens)
-        if call < FIRST_FORECAST:
+        if call < FIRST_QUESTION:
             continue
         used = course.totals[call]
         end = next((end for end in ends if end > call), len(course.totals))

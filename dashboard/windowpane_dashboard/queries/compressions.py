@@ -46,11 +46,6 @@ class EvaluatedCompression:
     window: CompactionMeasured | None = None
 
     @property
-    def is_compaction(self) -> bool:
-        """It replaced the conversation, and was accepted."""
-        return self.data.strategy == "compaction" and self.data.outcome == "accepted"
-
-    @property
     def sizes(self) -> ContentCompressed | CompactionMeasured:
         """The event with the sizes: of the replaced content where it was recorded, else of the window."""
         return self.data if self.window is None or self.data.scope == "content" else self.window

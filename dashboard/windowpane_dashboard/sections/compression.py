@@ -94,9 +94,9 @@ def _regrowth(
     store: EventReader, row: SessionRow, recorded: Sequence[EvaluatedCompression], chosen: int
 ) -> Regrowth | None:
     """Return the window after the chosen compression; None where it was no compaction."""
-    if not recorded[chosen].is_compaction:
+    if not recorded[chosen].data.is_compaction:
         return None
-    following = next((one.turn for one in recorded[chosen + 1 :] if one.is_compaction), None)
+    following = next((one.turn for one in recorded[chosen + 1 :] if one.data.is_compaction), None)
     turns = store.turns(row.session_id)
     return read_regrowth(store, row.session_id, turns, compacted_turn=recorded[chosen].turn, next_turn=following)
 

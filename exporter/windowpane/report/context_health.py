@@ -253,9 +253,7 @@ def _compactions(events: Iterable[StoredEvent]) -> list[int]:
     return [
         one.event.context.turn
         for one in events
-        if isinstance(data := one.event.data, ContentCompressed)
-        and data.strategy == "compaction"
-        and data.outcome == "accepted"
+        if isinstance(data := one.event.data, ContentCompressed) and data.is_compaction
     ]
 
 

@@ -55,10 +55,7 @@ def compaction_turns(events: Iterable[Event]) -> list[int]:
     return [
         event.context.turn
         for event in events
-        if isinstance(data := event.data, ContentCompressed)
-        and data.strategy == "compaction"
-        and data.outcome == "accepted"
-        and data.trigger != "manual"
+        if isinstance(data := event.data, ContentCompressed) and data.is_compaction and data.trigger != "manual"
     ]
 
 

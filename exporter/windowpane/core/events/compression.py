@@ -53,6 +53,11 @@ class ContentCompressed:
         return self.tokens_before / self.tokens_after
 
     @property
+    def is_compaction(self) -> bool:
+        """True if the window was compacted: a rejected or failed attempt does not count."""
+        return self.strategy == "compaction" and self.outcome == "accepted"
+
+    @property
     def is_own_compaction(self) -> bool:
         """True if the agent compacted by itself, and not at the request of its user."""
         return self.strategy == "compaction" and self.method == "agent" and self.trigger != "manual"

@@ -226,9 +226,7 @@ class SessionEvidence(NamedTuple):
         triggers = {
             turn: data.trigger == "manual"
             for turn, data in self.events
-            if isinstance(data, ContentCompressed)
-            and data.strategy == "compaction"
-            and data.outcome == "accepted"
+            if isinstance(data, ContentCompressed) and data.is_compaction
         }
         first_calls = calls_after(self.calls, triggers)
         return {first_calls[turn]: requested for turn, requested in triggers.items()}

@@ -190,7 +190,7 @@ def _measured(data: PressureMeasured) -> dict[str, int]:
 
 def _compressed(data: ContentCompressed) -> dict[str, int]:
     cost = {} if data.cost_dollars is None else {"cost_micros": round(data.cost_dollars * MICRO)}
-    return cost | ({"compactions": 1} if data.outcome == "accepted" and data.strategy == "compaction" else {})
+    return cost | ({"compactions": 1} if data.is_compaction else {})
 
 
 def _evaluated(data: FidelityEvaluated) -> dict[str, int]:

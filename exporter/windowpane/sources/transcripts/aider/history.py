@@ -8,7 +8,6 @@ every call sends are in it: the totals of the calls show them as content that is
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Final
@@ -33,7 +32,7 @@ from windowpane.sources.transcripts.records import (
     SessionDescribed,
     SessionOpened,
 )
-from windowpane.sources.transcripts.transcript import IDLE_SECONDS
+from windowpane.sources.transcripts.transcript import is_idle
 
 AGENT: Final = "aider"
 MAXIMUM_LINE_BYTES: Final = 2**20
@@ -75,7 +74,7 @@ class AiderHistoryReader:
         complete = self._complete
         try:
             if complete is None:
-                complete = time.time() - path.stat().st_mtime > IDLE_SECONDS
+                complete = is_idle(path)
             file = path.open("rb")
         except OSError as error:
             raise SourceError(str(path), error.strerror or "cannot be opened") from error
