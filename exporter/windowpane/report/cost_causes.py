@@ -68,7 +68,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, the most expensive first and the unexplained last; none without a cost.
+    """Return the causes of *total* dollars, most expensive first, unexplained last; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
