@@ -55,7 +55,7 @@ class CostCause:
     share: float
     """Of the session's cost, 0 to 1."""
     turns: tuple[int, ...]
-    """The turns in which it cost most, the dearest first; none for calls outside of the turns."""
+    """The turns in which it cost most, the most expensive first; none for calls outside of the turns."""
     finding: Finding | None = None
     """A finding about it, with advice that lowers it."""
 
@@ -68,7 +68,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, the dearest first and the unexplained last; none without a cost.
+    """Return the causes of *total* dollars, most expensive first, unexplained last; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
@@ -100,7 +100,7 @@ def cost_causes(
 
 
 def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
-    """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
+    """Return the cost with its most expensive causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
 
     A large part that nothing explains follows them.
     """

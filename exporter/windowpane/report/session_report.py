@@ -202,12 +202,12 @@ class SessionReport:
     findings: tuple[Finding, ...] = ()
     """The most expensive first."""
     cost_causes: tuple[CostCause, ...] = ()
-    """Parts that add up to the cost, the dearest first."""
+    """Parts that add up to the cost, the most expensive first."""
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
     by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
-    """MCP servers, tools, skills and memory files, the dearest first."""
+    """MCP servers, tools, skills and memory files, the most expensive first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
