@@ -1,7 +1,4 @@
-"""Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`.
-
-Built from Qwen Code's source; no recording was available.
-"""
+"""Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`."""
 
 from __future__ import annotations
 
@@ -54,7 +51,6 @@ class QwenReader(TranscriptReader):
     """Reads the sessions under `~/.qwen/projects`."""
 
     format: ClassVar[str] = "qwen_code"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
