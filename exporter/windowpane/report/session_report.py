@@ -314,7 +314,9 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         ],
         notes=notes_of(events),
         findings=listed,
-        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=listed),
+        cost_causes=cost_causes(
+            evidence.counted_turns, evidence.breaks, total=session.cost_dollars, findings=listed
+        ),
         cache_breaks=[
             ReportedCacheBreak(
                 turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id
