@@ -29,10 +29,10 @@ A_SESSION: Final = 5
 AROUND: Final = 900
 """Characters of the document before and after a sentence, and of its start."""
 CUE: Final = re.compile(
-    r"(?i)\b(?:never|always|must|shall|should|don['’]?t|do not|not|only|avoid|ensure|make sure|before|after|without"
-    r"|unless|ask|prefer|use|keep|no|limit|require[ds]?|need|needs|allowed|forbidden|prohibited|cannot|can['’]t|may"
-    r"|if|when|whenever|every|each|all|any|follow|stop|wait|confirm|instead|at most|at least|remember|stick|add|run"
-    r"|write|check|nie|nicht|immer|nur|muss|darf|jamais|pas|toujours|doit|nunca|siempre|debe|sin)\b|[不必须禁ずべ]"
+    r"(?i)\b(?:never|always|must|shall|should|don['’]?t|do not|not|only|avoid|ensure|make sure|before"
+    r"|after|without|unless|ask|prefer|use|keep|no|limit|require[ds]?|need|needs|allowed|forbidden|prohibited|cannot|can['’]t|may"
+    r"|if|when|whenever|every|each|all|any|follow|stop|wait|confirm|instead|at most|at least|remember|stick|add"
+    r"|run|write|check|nie|nicht|immer|nur|muss|darf|jamais|pas|toujours|doit|nunca|siempre|debe|sin)\b|[不必须禁ずべ]"
 )
 CODE: Final = re.compile(r"[{};]\s*$|^\s*[|<>$/]|=>|^\s*\S+\s*[=(]|^\W*$|^\s*(?:import|from|def|class|const)\b")
 
