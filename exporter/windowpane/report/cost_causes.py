@@ -104,11 +104,11 @@ def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> 
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    named = [cause for cause in causes if cause.share >= NAMED_SHARE]
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in named]
-    rest = cost - math.fsum(cause.dollars for cause in named)
+    large = [cause for cause in causes if cause.share >= NAMED_SHARE]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in large]
+    rest = cost - math.fsum(cause.dollars for cause in large)
     if rest >= SMALLEST_DOLLARS:
-        parts.append(f"{dollars(rest)} {'the rest' if named else 'in small parts'}")
+        parts.append(f"{dollars(rest)} {'the rest' if large else 'in small parts'}")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."
 
 

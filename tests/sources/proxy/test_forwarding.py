@@ -140,7 +140,7 @@ class NoCalls:
 
 
 class Sent(NamedTuple):
-    """What a client is sent that takes each body slowly."""
+    """The bodies that a slow client received."""
 
     bodies: list[bytes]
     waiting: int
