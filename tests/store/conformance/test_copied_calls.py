@@ -44,7 +44,7 @@ def test_the_calls_that_a_fork_repeats_are_counted_once(store: Store, order) -> 
     assert [turn.input_tokens for turn in store.turns(second)][:3] == [1_000, 2_000, 3_000]
 
 
-def test_the_report_of_a_copy_says_which_session_has_its_cost(store: Store) -> None:
+def test_the_report_of_a_copy_excludes_the_cost_of_its_calls(store: Store) -> None:
     store.import_session(lambda: FORK)
     store.import_session(lambda: record("claude_code", "older", calls=CALLS[:3]))
     copied = store.session("older")
