@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import chain
 from typing import Final, Literal
 
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
@@ -33,9 +34,21 @@ def words_of(kind: str) -> frozenset[str]:
 
 
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
-    """Return the pattern of the phrases of a kind, in all languages if none is named."""
-    phrases = (_DATA[language].get(kind, "") for language in languages or _DATA)
-    return re.compile("|".join(line for text in phrases for line in text.split("\n") if line), re.IGNORECASE)
+    """Return the pattern of the phrases of a kind, in all languages if none is named.
+
+    `{verbs}` in a phrase is any English word or phrase of that kind.
+    """
+    phrases = chain.from_iterable(_phrases(kind, language) for language in languages or _DATA)
+    text = "|".join(phrases)
+    return re.compile(_PLACEHOLDER.sub(lambda match: f"(?:{'|'.join(_phrases(match[1]))})", text), re.IGNORECASE)
+
+
+_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
+
+
+def _phrases(kind: str, language: Language = "English") -> list[str]:
+    text = _DATA[language].get(kind, "")
+    return text.split() if kind == "verbs" else text.strip("\n").split("\n") if text else []
 
 
 COMMON_WORDS: Final = {

@@ -266,10 +266,11 @@ def _is_altered(name: str, real: str) -> bool:
         return False
     start = _shared_start(name, real)
     end = _shared_start(name[start:][::-1], real[start:][::-1])
-    is_inserted = min(len(name), len(real)) == start + end
-    is_inside = not is_inserted or (start >= 2 and end >= MINIMUM_END)
-    is_end_replaced = end == 0 and len(name) != len(real)
-    return is_inside and start + end >= (ALIKE_TO_THE_END if is_end_replaced else ALIKE) * longest
+    if min(len(name), len(real)) == start + end:
+        is_inside = start >= 2 and end >= MINIMUM_END
+    else:
+        is_inside = end > 0 or len(name) == len(real) or len(real) - start < MINIMUM_END
+    return is_inside and start + end >= (ALIKE if end else ALIKE_TO_THE_END) * longest
 
 
 def _shared_start(one: str, other: str) -> int:
