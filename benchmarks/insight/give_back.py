@@ -52,7 +52,7 @@ EXPLAINED: Final = (
 )
 SCRIPTED: Final = (
     "Sessions against a scripted provider, each with and without the hook: the user gives two rules; the model "
-    "reads three to six plans, and lists most of their steps as open. The summary has half of the rules and steps, "
+    "reads three to six plans and lists most of their steps as open. The summary has half of the rules and steps "
     "by chance. Then, as the script has it, the model reads a plan again if its prompt does not have the "
     "plan's step: regrets show whether the text reaches the model and has the right lines, not how a real model "
     "uses it. Means with the least and the most. *Given twice* is in the summary, too; *restored, too* is in "
