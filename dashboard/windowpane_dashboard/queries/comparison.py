@@ -107,7 +107,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
     texts = _text(measure, one, first), _text(measure, other, second)
     if first is None or second is None:
         return (*texts, UNKNOWN)
-    if first == second:
+    if texts[0] == texts[1]:
         return (*texts, "same")
     if measure.value is _zone:
         change = "worse" if second > first else "milder"
