@@ -67,9 +67,10 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
     for mark in ranged.marks:
         if mark.measure == measure.name:
             figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
+            change = " to ".join(value_text(value, measure.unit) for value in (mark.before, mark.after))
             figure.add_scatter(
                 x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
-                hovertext=[escape_label(f"{mark.agent} {mark.release}")],
+                hovertext=[escape_label(f"{mark.agent} {mark.release}\nper session: {change}")],
                 marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
             )  # fmt: skip
     first, last = _around(ranged.frame["period"])

@@ -157,23 +157,3 @@ def compare_headline(frame: pd.DataFrame) -> str:
     if not differences:
         return "The two sessions are alike in size, loss and cost; the table has the other differences."
     return f"B against A: {', '.join(differences)}."
-
-
-def zone_reason(one: ComparedSession, other: ComparedSession) -> str:
-    """Return why the side with the lower utilization is in the worse zone; empty where it is not."""
-    sides = sorted((("A", one), ("B", other)), key=lambda side: side[1].row.peak_utilization or 0.0)
-    (low, lower), (high, higher) = sides
-    zones, shares = [_zone(lower), _zone(higher)], [lower.row.peak_utilization, higher.row.peak_utilization]
-    if None in zones or None in shares or shares[0] == shares[1] or zones[0] <= zones[1]:  # type: ignore[operator]
-        return ""
-    starts = [_threshold("yellow")(side) for side in (lower, higher)]
-    if None in starts or starts[0] == starts[1]:
-        return (
-            f"{low} was in a worse zone at a lower utilization because zones also count the room that a reply "
-            f"needs, and its thresholds changed during the session."
-        )
-    return (
-        f"{low} was in a worse zone at a lower utilization because its zones start lower: yellow at "
-        f"{percent(starts[0])} of its limit, in {high} at {percent(starts[1])}. Tokens reserved for the reply "
-        "and the safety margin lower them."
-    )

@@ -1,4 +1,4 @@
-"""The causes of the cost, and the input from the prompt cache."""
+"""The causes of the cost, and the cost of each call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.text.formats import copied_calls, count, stated_totals
-from windowpane_dashboard.charts.downsample import downsampled_rows
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.sections.findings import causes_section
@@ -26,12 +25,10 @@ _COLUMNS = {
 }
 _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
 """Columns that are omitted where no turn has a value."""
-_INPUT = ["uncached", "written to the cache", "read from the cache"]
-DRAWN_CALLS, PIXELS = 600, 230
 
 
 def cost_section(view: SessionView) -> None:
-    """Draw the causes of the cost, then input by cache state, and dollars."""
+    """Draw the causes of the cost, and the calls as a table."""
     row, timeline = view.row, view.timeline
     causes_section(view.snapshot, row, timeline)
     totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
@@ -48,17 +45,8 @@ def _calls(turns: pd.DataFrame) -> None:
     if calls[["input", "cost"]].isna().all(axis=None):
         st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
         return
-    drawn = calls.iloc[downsampled_rows(calls[[*_INPUT, "cost"]].fillna(0).to_numpy(dtype=float), DRAWN_CALLS)]
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.caption("Input tokens of each call")
-        st.bar_chart(drawn, x="turn", y=_INPUT, height=PIXELS, alt="Input tokens by cache state, as in the table")
-    with right:
-        if calls["cost"].any():
-            st.caption("Dollars of each call")
-            st.bar_chart(drawn, x="turn", y="cost", height=PIXELS, alt="Dollars of each call, as in the table")
-        else:
-            st.caption("The price of this model is unknown.")
+    if not calls["cost"].any():
+        st.caption("The price of this model is unknown.")
     estimated = int(turns["recorded_output_tokens"].notna().sum())
     if estimated:
         st.caption(
@@ -66,7 +54,7 @@ def _calls(turns: pd.DataFrame) -> None:
             "only the start of the reply, which the table has next to the estimate."
         )
     widgets.folded_table(
-        "Cost and cache as a table",
+        "Each call",
         lambda: calls,
         key="cost_data",
         alt="Input, output, cost and duration of each call",

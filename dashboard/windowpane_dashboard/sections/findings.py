@@ -64,10 +64,10 @@ def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline)
 
 def _read(snapshot: StoreSnapshot, row: SessionRow) -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
     def read() -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
-        turns = snapshot.store.turns(row.session_id)
-        evidence = read_evidence(snapshot.store, row, turns, now=time.time())
+        evidence = read_evidence(snapshot.store, row, snapshot.store.turns(row.session_id), now=time.time())
         listed = findings(evidence)
-        return cost_causes(turns, evidence.breaks, total=row.cost_dollars, findings=listed), listed
+        causes = cost_causes(evidence.counted_turns, evidence.breaks, total=row.cost_dollars, findings=listed)
+        return causes, listed
 
     name = "causes" if row.ended else f"causes {int(time.time() // 60)}"
     causes: tuple[tuple[CostCause, ...], tuple[Finding, ...]] = store_access.cached_for_session(

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
+
+from windowpane.fidelity.languages import COMMON_WORDS, Language, pattern_of, words_of
 
 
 def _pattern(*alternatives: str, start: bool = False) -> re.Pattern[str]:
     joined = "|".join(alternatives)
     return re.compile(rf"^(?:{joined})" if start else joined, re.IGNORECASE)
-
-
-def _any_of(words: str) -> str:
-    return "|".join(words.split())
 
 
 Register = Literal["prompt", "instructions", "request"]
@@ -40,43 +38,7 @@ class Passage(NamedTuple):
 
 # -- English ---------------------------------------------------------------------------------------------------
 
-_VERBS: Final = _any_of(
-    "accept access achieve act adapt add address adhere adjust aim align allow alphabetize analyze annotate "
-    "announce answer append apply approach archive arrange ask assert assign assume attach attempt audit"
-    " authenticate "
-    "avoid await backup be begin benchmark bias book break bring build bump bundle call cancel capture chain "
-    "challenge change chat check choose cite clarify classify clean clear close collect combine comment commit "
-    "communicate compare complete compress configure confirm connect consider consult continue convert copy "
-    "correct count cover create crop cut declare decline deduplicate default defer define delegate delete "
-    "deliver deny deploy derive describe design detect determine diff disable discard discuss dispatch display "
-    "divide document dogfood double downgrade download draft drop dump edit educate embed emit emphasize"
-    " enable "
-    "encode enforce ensure escalate escape establish estimate evaluate examine exclude execute exercise "
-    "expand expect explain explore expose express extend extract fail fall favor fetch fill filter finish fix "
-    "flag flatten focus follow format forward gate gather generate get give go ground group guide hand handle "
-    "help hide highlight honor honour identify ignore implement include increase indent infer inform"
-    " initialize "
-    "inject inline insert inspect install introduce investigate invoke isolate iterate join keep know label "
-    "launch lay lead learn leave let limit link list listen load localize lock log look lower maintain make "
-    "manage map mark mask match measure mention merge migrate minimize mock modify monitor move name narrow "
-    "negotiate nest normalize note notice notify obey observe obtain offer omit open optimize organize"
-    " override "
-    "own parallelize paraphrase parse pass paste pause pick pin place plan point post prefer prefix prepare "
-    "preserve prevent preview print prioritize proceed process produce promote propose protect provide prune "
-    "publish pull push put query quit quote raise reach read realize reason rebase recheck recommend reconcile "
-    "record redact redirect reduce refactor refer reflect refuse register reject relay release rely remember "
-    "remind remove rename render reorder repeat rephrase replace reply report repro reproduce request require "
-    "reserve reset resolve respect respond restart restore restrict retain retry return reuse revert review "
-    "revise rework rewrite rotate route run sample sanitize save say scan schedule scope scroll search see"
-    " seek "
-    "select send separate serve set share shift ship shorten show simplify skim skip slow solve specify spell "
-    "spend split squash stage standardize start stash state stay stick stop store strip structure study submit "
-    "subscribe substitute suggest summarise summarize supply support suppress surface switch sync synthesize "
-    "tag tailor take teach tell test thank think throw tighten toggle trace track transfer transform translate "
-    "transmit treat triage trim trust try turn undo unset unwrap update upgrade upload use utilize validate "
-    "vary verify wait walk warn watch weigh wire work wrap write yield zip"
-)
-"""Verbs of instructions. Without those that are as often nouns: `output`, `label`, `point`."""
+_VERBS: Final = "|".join(sorted(words_of("verbs")))
 _CONFIRMATION: Final = r"(?:approval|permission|consent|confirmation|sign-?off|review)"
 _HEAD: Final = _pattern(
     r"(?:you )?(?:absolutely |should |must )?never (?!\w+ed\b(?<!\bneed)(?<!\bembed)(?<!\bproceed)"
@@ -120,19 +82,19 @@ _ADDRESSED: Final = _pattern(
 )
 """An obligation of the agent anywhere in a sentence."""
 
-_CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b")
+_CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
 """Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
 
 _IMPERSONAL: Final = _pattern(
     r"\b(?:must|mustn['’]t|shall)\b(?! have (?:been|had))",
     rf"(?:^|[,;:] (?:and |but |then |that )?|\bthat ){_AGENT} (?:should|need to|have to)\b",
-    r"(?<!\bwe )(?<!\bi )\bshould (?!i\b|we\b|see\b|work\b|now\b|already\b|have been\b)\w|\bshouldn['’]t\b"
+    r"(?<!^)(?<!\bwe )(?<!\bi )\bshould (?!i\b|we\b|see\b|work\b|now\b|already\b|have been\b)\w|\bshouldn['’]t\b"
     r"|\b(?:at most|no more than) \w",
     r"\b(?:is|are) (?:strictly )?(?:forbidden|prohibited|not allowed|mandatory|required|blocking|never"
     r" (?:acceptable|allowed|okay|ok|permitted|to be))\b",
     r"\bmay (?:not|only|never)\b|\bneeds? to be\b|\brequires? (?:\w+ )?(?:approval|permission|confirmation)\b"
     r"|\b(?:has|have) to be\b|\b(?:can|may) (?:be \w+ )?only\b",
-    r"\bcannot be \w+(?:ed|wn|en)\b|^(?:all|every|each|any) [^.;:]{1,60} (?:requires?|needs?) ",
+    r"\bcannot be \w+(?:ed|wn|en)\b|^(?:all|every|each|any) [^.;:]{1,60}(?<!\byou) (?:requires?|needs?) ",
 )
 """An obligation of the work: `commits must be signed`. A user who describes the work writes that too."""
 
@@ -146,11 +108,13 @@ _GENERAL: Final = _pattern(
     start=True,
 )
 """Imperatives that are not steps."""
+_ORDERS: Final = _pattern(r"\bbefore \w+ing\b")
+"""Says what comes first, also where it is one of the steps."""
 _NEITHER: Final = _pattern(r"no (?!one\b|need\b|longer\b|problem|worr|idea\b)[\w/'’ -]{4,60}[.!]?$", start=True)
 _FINITE: Final = _pattern(r"\b(?:is|are|was|were|has|have|can|will|would|had|does|did|needed|found|issues)\b")
 _YOU_DO: Final = _pattern(
     r"you (?!(?:and|are|have|can|could|will be|were|may|might|just|did|know|see|want|need|get|had|would|do"
-    r"|think|never|\w+ed)\b|['’])\w+",
+    r"|think|never|struggle|tend|like|love|\w+ed)\b|['’])\w+",
     start=True,
 )
 _WHENEVER: Final = _pattern(
@@ -212,83 +176,24 @@ _OBLIGING: Final = _pattern(
     r"|boundaries|instructions)\b(?!.{40})"
 )
 _STEPS: Final = _pattern(
-    r"^\W*(?:to \w|how to|steps?|process|procedure|workflow|usage|examples?|commands?|(?:\w+ )?scenario|tasks?"
-    r"|goals|output"
+    r"^\W*(?:to \w|how to|[^.:]{0,60}\bsteps?|process|procedure|workflow|usage|examples?|commands?"
+    r"|(?:\w+ )?scenario|tasks?|goals|output"
     r"|confirm|verify|checklist|phase|red flags)\b|\b(?:can|options?|choices?)\b"
+)
+
+_PERMITTING: Final = _pattern(
+    r"^\W*(?:ok(?:ay)?|fine|safe|allowed|permitted|free) to\b",
+    r"^(?!.*(?:never|not|n['’]t|\bno)\b).{0,60}\bwithout (?:\w+ ){0,2}(?:consent|approval|permission|asking)\b",
 )
 
 # -- other languages -------------------------------------------------------------------------------------------
 
-_GERMAN: Final = _pattern(
-    r"\b(?:niemals|nie|keinesfalls|auf keinen fall|unter keinen umständen|ausschließlich)\b",
-    r"^(?:immer|stets|nur|keine?n?) \w+",
-    r"\b(?:du|ihr|sie) (?:darfst|dürft|dürfen|musst|müsst|müssen|sollst|sollt|sollen)\b|\b(?:darfst|musst"
-    r"|sollst) du\b",
-    r"\b(?:darf|dürfen|muss|müssen|soll|sollen) (?:\w+ ){0,3}(?:nicht|nie|niemals|immer|nur|stets|zuerst)\b",
-    r"\b(?:muss|müssen|darf|dürfen)\b.*(?:en|t|sein|werden)[.!]?$",
-    r"\bohne (?:\w+ )?(?:rückfrage|zu fragen|erlaubnis|zustimmung|freigabe|genehmigung)\b",
-    r"^frag(?:e|t)?\b.*\b(?:bevor|vorher|zuerst|immer|erst)\b|\bfrag(?:e|t)? (?:mich|uns|den"
-    r" nutzer)\b.*\b(?:bevor|vorher|zuerst|erst)\b",
-    r"^\w+e?\b(?: \w+){0,6} (?:nicht|nur|immer|nie|stets|keine?n?|statt)\b",
-    r"\b(?:immer|stets)\b.*(?:en)[.!]?$|\bnicht\b.*(?:en)[.!]?$",
-)
-_FRENCH: Final = _pattern(
-    r"^n(?:e |['’])\w+(?:-\w+)? (?:jamais|pas|rien|aucune?|que)\b|^(?:jamais|toujours|uniquement|seulement"
-    r"|aucune?) \w",
-    r"^ne (?:jamais|pas) \w|\b(?:tu|vous|on) (?:ne )?(?:dois|devez|doit)\b|\bil (?:ne )?faut\b|\best"
-    r" interdit\b|\bobligatoire\b",
-    r"\b(?:doit|doivent) (?:être|toujours|rester|passer|avoir|suivre|se)\b",
-    r"\bne (?:doit|doivent|dois|devez|peut|peux|pouvez) (?:pas|jamais|être)\b",
-    r"\bsans (?:me |nous )?(?:demander|l['’]accord|mon accord|permission|autorisation|confirmation)\b"
-    r"|^demandez?(?:-moi)?\b.*\bavant\b",
-    r"^(?:utilise|évite|garde|limite|respecte|écris|exécute|lance|vérifie)z?\b.*\b(?:toujours|jamais"
-    r"|uniquement|seulement|avant|que)\b",
-    r"^(?:évitez?|limitez?|respectez?) \w|^\w+ (?:toujours|jamais) \w",
-)
-_SPANISH: Final = _pattern(
-    r"\b(?:nunca|jamás) \w|^(?:siempre|solo|sólo|solamente|únicamente) \w|^no (?!hay|es|está|son|se |me |lo "
-    r"|la |te |era|fue|sé|tengo|puedo|tiene|funciona)\w+(?:es|as|a|e|en|an)\b",
-    r"\b(?:debes?|deben|tienes que|hay que|no se puede|no puedes|está prohibido|queda prohibido|se deben?|es"
-    r" obligatorio)\b",
-    r"\bsin (?:preguntar(?:me)?|(?:mi |previa )?(?:permiso|autorización|confirmación|aprobación)"
-    r"|consultar(?:me)?)\b",
-    r"^(?:pregunta|pregúntame|consulta|consúltame|avísame)\b.*\bantes\b|\bantes de\b.*\b(?:pregunta|pregúntame"
-    r"|consulta)\b",
-    r"^(?:usa|utiliza|mantén|escribe|ejecuta)\b.*\b(?:siempre|solo|sólo|únicamente|nunca|antes)\b|^(?:evita"
-    r"|limita|respeta) \w",
-)
-_CHINESE: Final = _pattern(
-    r"(?:不要|禁止|必须|必需|务必|始终|总是|永远|绝不|绝对不|切勿|不得|不允许|不准|不能|不可|请勿|一律|严禁|勿)",
-    r"(?:只能|只可|仅限|只允许|只使用|只用|仅使用|仅用|只改|只修改)|(?:先|事先)(?:问|询问|征求|确认|请示)|(?:应当|应该|优先)\w*(?:使用|始终|先|用)",
-    r"未经(?:我|用户|允许|同意|许可|确认)|每次\w*(?:都|前|后)",
-)
-_JAPANESE: Final = _pattern(
-    r"(?:必ず|絶対に|決して|常に|禁止|しないで|しないこと|するな|ないでください|てはいけ|てはなら|ではいけ|ではなら|厳禁|必須)",
-    r"(?:なければなら|なければいけ|べきで|べからず|すること[。]?$)|(?:のみ|だけ)(?:を|で)?(?:使|変更|編集|許可|実行|行|し)",
-    r"(?:前|まえ)に(?:必ず|、)?(?:確認|聞|尋ね|質問|許可|相談)|(?:許可|承認|確認)(?:なし|無し)(?:に|で)|(?:毎回|いつも)",
-)
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _KANA: Final = re.compile(r"[\u3040-\u30ff]")
-_EUROPEAN: Final = (_GERMAN, _FRENCH, _SPANISH)
-_GERMAN_WORDS: Final = (
-    "der die das und nicht du bitte ein eine einen im den dem mit ohne für bevor immer nur nie niemals keine"
-    " keinen ist zu auf muss darf frag frage mich vor von werden sein stets"
-)
-_FRENCH_WORDS: Final = (
-    "le la les des une et pas tu vous pour avec sans dans du jamais toujours est au aux ce cette il ne avant de"
-    " que moi demande uniquement doit doivent être"
-)
-_SPANISH_WORDS: Final = (
-    "el la los las una y no para con sin en nunca siempre solo sólo es del al este esta lo por de que antes debe"
-    " deben ser"
-)
-_EUROPEAN_WORDS: Final = tuple(
-    _pattern(rf"\b(?:{_any_of(words)})\b") for words in (_GERMAN_WORDS, _FRENCH_WORDS, _SPANISH_WORDS)
-)
-"""Function words: a sentence with two of them, and more of them than English ones, is in that language."""
-_ENGLISH_WORDS: Final = _pattern(
-    r"\b(?:the|and|you|not|do|to|of|is|it|with|for|or|this|that|are|be|if|when|never|always|must|only|before)\b"
-)
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_OTHER: Final = {
+    language: pattern_of("rule", language) for language in get_args(Language) if language != "English"
+}
 MINIMUM_WORDS: Final = 2
 
 
@@ -299,7 +204,8 @@ def rule_of(passage: Passage, register: Register) -> str | None:
     An item of a list that is headed `Never:` or `Do not:` is worded with the heading.
     """
     sentence = passage.text
-    if _NOT_RULE.search(sentence):
+    heading = sentence if passage.is_heading else passage.heading
+    if _NOT_RULE.search(sentence) or _PERMITTING.search(heading):
         return None
     if passage.is_item and _FORBIDDING.search(passage.heading):
         return worded(passage)
@@ -345,18 +251,18 @@ def _instructs(passage: Passage, register: Register) -> bool:
         return True
     if passage.is_heading:
         return False
-    if _IMPERSONAL.search(sentence) or (register == "prompt" and _YOU_DO.match(clause)):
+    if _reminds(sentence) or _IMPERSONAL.search(sentence) or (register == "prompt" and _YOU_DO.match(clause)):
         return True
     if in_rule_list:
         return is_imperative
     is_step = (passage.is_step and not _LABEL.match(passage.text)) or (
         passage.is_item and _STEPS.search(passage.heading) is not None
     )
-    return is_imperative and (not is_step or _GENERAL.match(clause) is not None)
+    return is_imperative and (not is_step or bool(_GENERAL.match(clause) or _ORDERS.search(clause)))
 
 
-_STATES: Final = re.compile(r"[:：]$|\w = |(?<![\w-])now[.!]?$")
-"""The marks of a line that introduces, equates, or asks for one step at once."""
+_STATES: Final = re.compile(r"[:：]$|\w = | (?:→|->) |(?<![\w-])now[.!]?$")
+"""The marks of a line that introduces, equates, maps, or asks for one step at once."""
 
 
 def _excludes(clause: str) -> bool:
@@ -366,6 +272,11 @@ def _excludes(clause: str) -> bool:
 
 def _has_imperative(sentence: str) -> bool:
     return any(IMPERATIVE.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
+
+
+def _reminds(sentence: str) -> bool:
+    """Return whether a later clause is a general imperative: `…, so make sure that …`."""
+    return any(_GENERAL.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
 
 
 def plain(line: str) -> str:
@@ -384,11 +295,10 @@ _EMPHASIS: Final = re.compile(r"\*\*|(?<![\w`*_])([*_])(?=[^\s*_])([^*_`]+)\1(?!
 def _other_language(sentence: str) -> re.Pattern[str] | None:
     """Return the pattern of a rule in the language of *sentence*; None for English."""
     if _KANA.search(sentence):
-        return _JAPANESE
+        return _OTHER["Japanese"]
     if _HAN.search(sentence):
-        return _CHINESE
-    counts = [len(words.findall(sentence)) for words in _EUROPEAN_WORDS]
-    most = max(counts)
-    if most < MINIMUM_WORDS or most <= len(_ENGLISH_WORDS.findall(sentence)):
-        return None
-    return _EUROPEAN[counts.index(most)]
+        return _OTHER["Chinese"]
+    words = _LETTERS.findall(sentence.casefold())
+    counts = {language: sum(map(own.__contains__, words)) for language, own in COMMON_WORDS.items()}
+    language = max(counts, key=lambda one: counts[one])
+    return _OTHER.get(language) if counts[language] >= MINIMUM_WORDS else None

@@ -44,6 +44,8 @@ NAME_EDGE: Final = 2
 """Characters at a name's start or end, fewer than the half of what altered names share."""
 ALIKE: Final = 0.7
 """Share of the longer name at its start and end that an altered name has too."""
+ALIKE_TO_THE_END: Final = 0.8
+"""The same where the end differs: a shorter start may be that of another name."""
 EDGE: Final = 2
 """Terms before and after a span that may be the value which replaces one of the statement."""
 SUPPORT_CHARACTERS: Final = 60
@@ -265,8 +267,9 @@ def _is_altered(name: str, real: str) -> bool:
     start = _shared_start(name, real)
     end = _shared_start(name[start:][::-1], real[start:][::-1])
     is_inserted = min(len(name), len(real)) == start + end
-    is_inside = (start >= 2 and end >= MINIMUM_END) if is_inserted else (end > 0 or len(name) == len(real))
-    return is_inside and start + end >= ALIKE * longest
+    is_inside = not is_inserted or (start >= 2 and end >= MINIMUM_END)
+    is_end_replaced = end == 0 and len(name) != len(real)
+    return is_inside and start + end >= (ALIKE_TO_THE_END if is_end_replaced else ALIKE) * longest
 
 
 def _shared_start(one: str, other: str) -> int:

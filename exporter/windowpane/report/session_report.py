@@ -202,12 +202,12 @@ class SessionReport:
     findings: tuple[Finding, ...] = ()
     """The most expensive first."""
     cost_causes: tuple[CostCause, ...] = ()
-    """Parts that add up to the cost, the dearest first."""
+    """Parts that add up to the cost, the most expensive first."""
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
     by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
-    """MCP servers, tools, skills and memory files, the dearest first."""
+    """MCP servers, tools, skills and memory files, the most expensive first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
@@ -314,7 +314,9 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         ],
         notes=notes_of(events),
         findings=listed,
-        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=listed),
+        cost_causes=cost_causes(
+            evidence.counted_turns, evidence.breaks, total=session.cost_dollars, findings=listed
+        ),
         cache_breaks=[
             ReportedCacheBreak(
                 turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id

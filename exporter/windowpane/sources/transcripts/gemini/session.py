@@ -7,11 +7,13 @@ another follows. `$set.messages` replaces the history: after a compression, a ro
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.core.names import mcp_tool_name
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import GEMINI_CLI
 from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, written_text
@@ -38,6 +40,7 @@ PROJECT_FILE: Final = ".project_root"
 MAXIMUM_PATH_BYTES: Final = 4_096
 MAXIMUM_DEPTH: Final = 3
 """Folders above a recording, of which one is `chats`: those of sub-agents are in a folder within it."""
+_MCP_TOOL: Final = re.compile(r"(?P<tool>\S{1,120}) \((?P<server>.{1,120}) MCP Server\)")
 _SHOWN_ONLY: Final = frozenset({"info", "warning", "error"})
 """Messages to the user; media that was read for the model is recorded as `info` as well."""
 
@@ -250,13 +253,13 @@ class GeminiSession(Transcript):
             self._result(call, keys)
 
     def _call(self, call: dict[str, Any], keys: list[str], at: float | None) -> None:
-        call_id, name = text(call.get("id")), text(call.get("name"))
+        call_id, name = text(call.get("id")), _tool_name(call)
         self._calls.add(call_id)
         part = Part("call", "", call_id or None, name or None)
         self._add("tool_call", as_json(call.get("args")), keys, at, part=part)
 
     def _result(self, call: dict[str, Any], keys: list[str]) -> None:
-        call_id, name = text(call.get("id")), text(call.get("name"))
+        call_id, name = text(call.get("id")), _tool_name(call)
         if call.get("result") is None:
             return
         self._results[call_id] = _digest(call.get("result"))
@@ -335,6 +338,12 @@ def project_folder(recording: Path) -> str:
 
 def _last_key(messages: dict[str, list[str]]) -> str | None:
     return next((keys[-1] for keys in reversed(messages.values()) if keys), None)
+
+
+def _tool_name(call: dict[str, Any]) -> str:
+    """Return the name of a tool; that of an MCP server's tool is made of the two in its displayed name."""
+    displayed = _MCP_TOOL.fullmatch(text(call.get("displayName")))
+    return text(call.get("name")) if displayed is None else mcp_tool_name(displayed["server"], displayed["tool"])
 
 
 def _digest(result: object) -> bytes:
