@@ -73,10 +73,10 @@ class ImportCost(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.megabytes:.0f} MB of recordings take {self.played_ms:.1f} ms of CPU time per MB from records to "
-            f"events, of which fidelity takes {self.fidelity_ms:.1f} ms. Of the {self.compacted_megabytes:.0f} MB with "
-            f"a compaction it takes {self.compacted_fidelity_ms:.1f} ms per MB. One evaluation takes at most "
-            f"{self.peak_kilobytes:,.0f} kB of memory"
+            f"{self.megabytes:.0f} MB of recordings take {self.played_ms:.1f} ms of CPU time per MB from records "
+            f"to events, of which fidelity takes {self.fidelity_ms:.1f} ms. Of the "
+            f"{self.compacted_megabytes:.0f} MB with a compaction it takes {self.compacted_fidelity_ms:.1f} ms "
+            f"per MB. One evaluation takes at most {self.peak_kilobytes:,.0f} kB of memory"
         )
 
 
