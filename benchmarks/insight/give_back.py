@@ -30,8 +30,8 @@ from bench_insight import write_section  # noqa: E402
 from tests.providers.coding_agents import AGENTS, CLAUDE, Agent, ScriptedModel, plain_environment, windowpane  # noqa: E402
 from tests.providers.formats import Call, Reply  # noqa: E402
 from tests.providers.loopback import Request, loopback_provider  # noqa: E402
-from tests.providers.npm_programs import npm_program, release  # noqa: E402
-from tests.providers.test_mcp_agents import run  # noqa: E402
+from tests.providers.npm_programs import release  # noqa: E402
+from tests.providers.test_given_back import install_give_back, run_trusting_hooks  # noqa: E402
 from truth.recordings import recorded_sessions  # noqa: E402
 
 from windowpane.core.digests import keyed_digester  # noqa: E402
@@ -154,11 +154,8 @@ def agent_run(name: str, seed: int, *, installs: bool) -> Run:
             agent.home(home, provider.url, provider.url)
             environment = plain_environment(home) | agent.environment(home, provider.url, provider.url)
             if installs:
-                _install(name, home, work, environment)
-            trust = [] if agent is CLAUDE else ["--dangerously-bypass-hook-trust"]
-            for number, prompt in enumerate(prompts):
-                first, *rest = agent.arguments(number, prompt)
-                run([npm_program(agent.program), first, *trust, *rest], work, environment)
+                install_give_back(name, home, work, environment)
+            run_trusting_hooks(agent, prompts, work, environment)
         kinds = [kind for kind, _ in model.requests]
         after = next(one for kind, one in model.requests[kinds.index("summary") :] if kind == "main")
         body = json.dumps(after.body)
@@ -176,15 +173,6 @@ def agent_run(name: str, seed: int, *, installs: bool) -> Run:
         estimate_by_characters(text) if text else 0, len(given), sum(one in model.in_summary for one in given),
         text.count(MEMORY_RULE),
     )  # fmt: skip
-
-
-def _install(name: str, home: Path, work: Path, environment: dict[str, str]) -> None:
-    if name == "claude-code":
-        windowpane(["hook", "install", "--write", "--give-back"], environment, work)
-        return
-    settings = json.JSONDecoder().raw_decode(windowpane(["hook", "install", "--give-back"], environment, work))[0]
-    hooks = {"SessionStart": [one for one in settings["hooks"]["SessionStart"] if "matcher" in one]}
-    (home / ".codex" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
 
 
 def agent_rows() -> Iterator[str]:

@@ -346,8 +346,8 @@ def _last_key(messages: dict[str, list[str]]) -> str | None:
 
 def _tool_name(call: dict[str, Any]) -> str:
     """Return the name of a tool; that of an MCP server's tool is made of the two in its displayed name."""
-    shown = _MCP_TOOL.fullmatch(text(call.get("displayName")))
-    return text(call.get("name")) if shown is None else mcp_tool_name(shown["server"], shown["tool"])
+    match = _MCP_TOOL.fullmatch(text(call.get("displayName")))
+    return text(call.get("name")) if match is None else mcp_tool_name(match["server"], match["tool"])
 
 
 def _digest(result: object) -> bytes:
