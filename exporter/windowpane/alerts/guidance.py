@@ -147,7 +147,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "Windowpane stops nothing: calls go on and cost as before.",
             "The alert names agent, project and amounts; Trends has the tools that cost most.",
             (
-                "Open the Fleet page ordered by cost, and the dearest session's **Cost** tab.",
+                "Open the Fleet page ordered by cost, and the most expensive session's **Cost** tab.",
                 "Stop or compact sessions that carry much and get little done.",
                 "If the budget is too small for the work, change `cost_budgets`.",
             ),

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from windowpane.core.names import mcp_tool_name
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import FLAT
-from windowpane.sources.transcripts.copilot_cli.event_types import MAXIMUM_UNKNOWN, is_known
+from windowpane.sources.transcripts.copilot_cli.event_types import is_known
 from windowpane.sources.transcripts.copilot_cli.session import (
     CopilotSession,
     Prompt,
@@ -77,7 +77,6 @@ class _CopilotTranscript(Transcript):
         self._agents: dict[str, str] = {}
         """Tool call that started each sub-agent, by the agent's id."""
         self._counted_calls = 0
-        self._unknown: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -189,9 +188,8 @@ class _CopilotTranscript(Transcript):
             self._message(session, kind, data, at)
         elif kind.startswith("session."):
             self._session_event(session, kind, data, at)
-        if not is_known(kind) and kind not in self._unknown and len(self._unknown) < MAXIMUM_UNKNOWN:
-            self._unknown.add(kind)
-            self.log.odd(self.line, "type", f"events of the unknown type {kind[:64]!r} are skipped")
+        if not is_known(kind):
+            self.report_unknown(kind, "events")
 
     def _session_event(self, session: CopilotSession, kind: str, data: dict[str, Any], at: float | None) -> None:
         limit = count(data.get("tokenLimit"))

@@ -65,7 +65,6 @@ class GeminiSession(Transcript):
         """Ids of the tool calls that were added."""
         self._messages = 0
         self._folder = project_folder(path)
-        self._unknown: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -85,6 +84,8 @@ class GeminiSession(Transcript):
             self._pending = row
         elif isinstance(row.get("sessionId"), str):
             self._open(row)
+        elif text(row.get("type")):
+            self.report_unknown(text(row.get("type")))
         else:
             self._wrong("", "expected a header, a message or a change")
 
@@ -211,7 +212,7 @@ class GeminiSession(Transcript):
         elif kind == "user" or kind in _SHOWN_ONLY:
             self._request(message, kind, keys, at, injected=injected)
         else:
-            self._wrong("type", f"unknown type of message {kind[:64]!r}, skipped")
+            self.report_unknown(kind, "messages", f"{self.location}type")
 
     def _request(
         self, message: dict[str, Any], kind: str, keys: list[str], at: float | None, *, injected: bool
@@ -228,7 +229,7 @@ class GeminiSession(Transcript):
                 if part.text:
                     self._add("memory_injection" if injected else "user_message", part.text, keys, at)
             else:
-                self._report_unknown(part.kind)
+                self.report_unknown(part.kind, "parts", f"{self.location}content")
 
     def _reply(self, message: dict[str, Any], keys: list[str], at: float | None, *, replayed: bool) -> None:
         for thought in map(mapping, sequence(message.get("thoughts"))):
@@ -243,7 +244,7 @@ class GeminiSession(Transcript):
             elif part.kind in ("text", "thought") and part.text:
                 self._add("thinking" if part.kind == "thought" else "assistant_response", part.text, keys, at)
             elif part.kind not in ("call", "text", "thought"):
-                self._report_unknown(part.kind)
+                self.report_unknown(part.kind, "parts", f"{self.location}content")
         for call in calls:
             self._call(call, keys, at)
         if not replayed:
@@ -322,11 +323,6 @@ class GeminiSession(Transcript):
         self.stats.content_chars += size
         self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, size)
 
-    def _report_unknown(self, kind: str) -> None:
-        if kind not in self._unknown:
-            self._unknown.add(kind)
-            self.log.odd(self.line or None, f"{self.location}content", f"parts of {kind!r} are skipped")
-
     def _wrong(self, field: str, problem: str) -> None:
         self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
 
@@ -346,8 +342,8 @@ def _last_key(messages: dict[str, list[str]]) -> str | None:
 
 def _tool_name(call: dict[str, Any]) -> str:
     """Return the name of a tool; that of an MCP server's tool is made of the two in its displayed name."""
-    match = _MCP_TOOL.fullmatch(text(call.get("displayName")))
-    return text(call.get("name")) if match is None else mcp_tool_name(match["server"], match["tool"])
+    displayed = _MCP_TOOL.fullmatch(text(call.get("displayName")))
+    return text(call.get("name")) if displayed is None else mcp_tool_name(displayed["server"], displayed["tool"])
 
 
 def _digest(result: object) -> bytes:
