@@ -43,6 +43,7 @@ NOTES = "The port is 8471."
 RULE = "Always use tabs."
 FOUND = "the block of the last answer"
 NOT_CONNECTED = "No such tool available"
+MAXIMUM_WAITS = 20
 WAIT = Call("Bash", {"command": "sleep 5", "description": "Wait for the server"}, "toolu")
 SERVER = [sys.executable, "-m", "windowpane", "mcp", "--capture"]
 
@@ -87,6 +88,7 @@ class AskingModel(ScriptedModel):
         super().__init__(agent, folder)
         self._steps = self._calls(deque(calls))
         self._sent = ""
+        self.waits = 0
 
     def _calls(self, waiting: deque[Call]) -> Iterator[Call]:
         while waiting:
@@ -94,7 +96,8 @@ class AskingModel(ScriptedModel):
             if call.arguments.get("id") == FOUND:
                 call = replace(call, arguments={"id": re.findall(r"\b(b\d+) ", self._sent)[-1]})
             yield call
-            if NOT_CONNECTED in self._sent:
+            if NOT_CONNECTED in self._sent and self.waits < MAXIMUM_WAITS:
+                self.waits += 1
                 waiting.extendleft([call, WAIT])
 
     def _reply(self, request: Request) -> Reply:
@@ -122,6 +125,7 @@ def play(name: str, folder: Path, *options: str) -> list[str]:
         provider.responder = model
         agent.home(home, provider.url, provider.url)
         environment = plain_environment(home) | agent.environment(home, provider.url, provider.url)
+        environment["MCP_TIMEOUT"] = "100000"  # of Claude Code, for a machine under load
         program = npm_program(agent.program)
         add(documented, program, home, work, environment, options=options)
         prompt = f"Improve app.py. {RULE}"
