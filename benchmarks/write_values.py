@@ -120,9 +120,10 @@ def warnings() -> str:
     row = r"\| reporting half \((\d+)\) \| [\d,]+ \| (\d+) \| (\d+) \(\d+%\) \| \d+ \| ([\d.]+) \|"
     warned = results("TRUTH.md", row)
     return (
-        f"**Does it warn before a compaction?** In {warned[1]} recorded sessions to which no constant was fitted: "
-        f"of {warned[3]} of {warned[2]} compactions, with {float(warned[4]):.1f} false warnings in 200 calls "
-        "([protocol](benchmarks/TRUTH.md), [data and a scorer for other forecasts](benchmarks/forecast/README.md))."
+        "**Does it warn before a compaction?** "
+        f"Yes: in {warned[1]} recorded sessions to which no constant was fitted, of {warned[3]} of {warned[2]}, "
+        f"with {float(warned[4]):.1f} false warnings in 200 calls ([protocol](benchmarks/TRUTH.md), "
+        "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
     )
 
 
