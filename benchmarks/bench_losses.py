@@ -41,8 +41,8 @@ RULES_A_SUMMARY: Final = 8
 CUTS: Final = 8
 """Cut copies of each summary and kind."""
 MINIMUM_CHARACTERS: Final = 500
-HOST_CONTEXT: Final = "<permissions instructions>"
-"""Starts the context that Codex puts back after a compaction with an encrypted summary."""
+HOST_CONTEXT: Final = ("<permissions instructions>", "<environment_context>")
+"""In the context that Codex puts back after a compaction whose summary is encrypted: no summary to judge."""
 DIGEST: Final = keyed_digester(b"losses")
 
 
@@ -86,8 +86,9 @@ def summaries_of(session: Session) -> Iterator[Summary]:
     for removed, visible in found:
         written = [block for block in visible if block.content_type == "summary" and block.text]
         event = evaluate(removed, visible, digest=DIGEST)
-        is_summary = written and len(written[-1].text or "") >= MINIMUM_CHARACTERS
-        if is_summary and event.score is not None and HOST_CONTEXT not in (written[-1].text or "")[:200]:
+        text = (written[-1].text or "") if written else ""
+        is_summary = len(text) >= MINIMUM_CHARACTERS and not any(mark in text for mark in HOST_CONTEXT)
+        if is_summary and event.score is not None:
             yield Summary(session.half, removed, visible, written[-1], event)
 
 

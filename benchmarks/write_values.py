@@ -121,8 +121,9 @@ def warnings() -> str:
     warned = results("TRUTH.md", row)
     return (
         "**Does it warn before a compaction?** "
-        f"Yes: in {warned[1]} recorded sessions to which no constant was fitted, of {warned[3]} of {warned[2]}, "
-        f"with {float(warned[4]):.1f} false warnings in 200 calls ([protocol](benchmarks/TRUTH.md), "
+        f"In {warned[1]} recorded sessions to which no constant was fitted: of {warned[3]} of {warned[2]} "
+        f"compactions, with {float(warned[4]):.1f} false warnings in 200 calls "
+        "([protocol](benchmarks/TRUTH.md), "
         "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
     )
 

@@ -20,6 +20,7 @@ from windowpane.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+EXPLANATIONS = ("window", "forecast", "losses", "cost")
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
@@ -117,7 +118,9 @@ def test_how_it_works_names_what_exists() -> None:
     text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
     package = ROOT / "exporter" / "windowpane"
     folders = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
-    names = {name for name in re.findall(r"`(\w+(?:\.\w+)+)`", text) if name.split(".")[0] in folders}
+    explanations = [text, *((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in EXPLANATIONS)]
+    found = re.findall(r"`(\w+(?:\.\w+)+)`", "".join(explanations))
+    names = {name for name in found if name.split(".")[0] in folders}
 
     assert folders == set(re.findall(r"`(\w+)/`(?=[^|\n]*\|[^|\n]+\|$)", text, flags=re.MULTILINE))
     assert len(names) > 20

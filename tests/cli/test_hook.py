@@ -19,9 +19,10 @@ from windowpane.cli import main
 from windowpane.cli.hook import EVENTS, HookCommands
 from windowpane.config.paths import default_store
 from windowpane.core.version import package_version
+from windowpane.sources.hooks.server_quota import start_recording
 from windowpane.sources.hooks.transcript import start_import
 from windowpane.store.embedded import SqliteReader
-from windowpane.store.open import open_reader
+from windowpane.store.open import open_reader, open_store
 
 Run = Callable[..., Result]
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -276,6 +277,28 @@ def test_the_status_line_records_the_quota_and_shows_one_that_is_nearly_used(hom
     with closing(open_reader(default_store())) as store:
         quotas = store.quotas(now=time.time())
     assert [(one.agent, one.minutes, one.used_ratio) for one in quotas] == [("claude-code", 300, 0.83)]
+
+
+@pytest.mark.server
+def test_the_status_line_records_a_changed_quota_in_a_store_on_a_server(
+    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(postgres_url).close()
+    monkeypatch.setenv("WINDOWPANE_STORE", postgres_url)
+    ends = time.time() + 3_600
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any) -> None:
+        started.append(start_recording(*arguments))
+
+    monkeypatch.setattr("windowpane.sources.hooks.server_quota.start_recording", start)
+    for used in (83.4, 82.6, 84.1):
+        hook("status", given={"rate_limits": {"five_hour": {"used_percentage": used, "resets_at": ends}}})
+
+    assert [process.wait(60) for process in started] == [0, 0]
+    with closing(open_reader(postgres_url)) as store:
+        (quota,) = store.quotas(now=time.time())
+    assert (quota.agent, quota.minutes, quota.used_ratio) == ("claude-code", 300, 0.84)
 
 
 def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path) -> None:

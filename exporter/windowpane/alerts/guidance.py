@@ -163,6 +163,15 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "Give long jobs to a smaller model, or start them after the reset.",
         ),
     ),
+    "quota_used_up": Guidance(
+        "A window of the plan's quota, of hours or days, is used up.",
+        "The provider refuses calls, or bills them, until the window ends.",
+        "The Fleet page and `windowpane top` show when the window ends.",
+        (
+            "Stop jobs that would fail now, and start them after the reset.",
+            "Change to a model or plan with its own quota for what cannot wait.",
+        ),
+    ),
     "audit_chain_broken": Guidance(
         "The hash chain over a session's events does not verify: an event was altered, removed, inserted or "
         "recorded without the key. Or the rows that pages read are not what the events give.",
