@@ -282,7 +282,7 @@ def _older(history: Sequence[Block]) -> Iterator[Block]:
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn(ReplaySetup):
+class ChangedDefault(ReplaySetup):
     """The default with another summarizer, or without eviction."""
 
     label_text: str = ""
@@ -333,12 +333,12 @@ def vague_summaries() -> dict[str, Any]:
 
 
 def setups_of(limit: int) -> list[ReplaySetup]:
-    """Return the default, every preset, the stand-ins, and truncation of the full window and of a part."""
+    """Return the default, every preset, the changed defaults, and truncation of the full window and of a part."""
     return [
         ReplaySetup(limit),
         *(ReplaySetup(limit, preset=name) for name in preset_names()),
-        StandIn(limit, label_text="compaction only", changes=compaction_only),
-        StandIn(limit, label_text="vague summaries", changes=vague_summaries),
+        ChangedDefault(limit, label_text="compaction only", changes=compaction_only),
+        ChangedDefault(limit, label_text="vague summaries", changes=vague_summaries),
         ReplaySetup(limit, "truncate"),
         ReplaySetup(limit, "truncate", truncate_ratio=0.4),
     ]
