@@ -362,6 +362,13 @@ class Store(Reader):
             events = search.index(writer.connection, limit=limit)
             return events + content_index.index(writer.connection, limit=min(limit, content_index.INDEX_BATCH))
 
+    def record_quotas(self, rows: Iterable[Sequence[object]]) -> None:
+        """Record rows of the used quota of plans that a status line was given, as `quotas.row` returns them."""
+        from windowpane.store import quotas
+
+        with self._writing() as writer:
+            writer.connection.executemany(quotas.RECORD, rows)
+
     def save_replay(self, replay: StoredReplay) -> None:
         """Store the result of a policy replay, replacing the same one stored before."""
         from windowpane.store import replays

@@ -138,7 +138,7 @@ def forecast(
 ) -> Forecast | None:
     """Return the turns until *remaining_tokens* more have been added; None without enough evidence.
 
-    The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/how-it-works.md` has
+    The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/forecast.md` has
     the formula and its measured quality. The band is the range of whole turns that holds closest to 80% of the
     outcomes. *of_compaction* counts the calls that the agent still makes before it compacts by itself: it does so
     before the call that would pass the level.
