@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 from itertools import chain
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
@@ -23,8 +23,9 @@ SHORTEST_SAMPLE: Final = 20
 STEM_CHARACTERS: Final = 7
 MINIMUM_STEM: Final = 3
 
-_DATA: Final[dict[Language, dict[str, str]]] = tomllib.loads(
-    files("windowpane.fidelity").joinpath("languages.toml").read_text(encoding="utf-8")
+_DATA: Final = cast(
+    "dict[Language, dict[str, str]]",
+    tomllib.loads(files("windowpane.fidelity").joinpath("languages.toml").read_text(encoding="utf-8")),
 )
 
 
