@@ -27,8 +27,8 @@ SESSIONS = {
         ("Committe niemals direkt auf den Branch main.", "Frag mich immer, bevor du eine Datei löschst."),
         "Wir haben entschieden, fetch_all in src/client/api.py zu behalten, weil die Tests es noch brauchen.",
         "1. Auftrag: den Client der Rechnungen auf httpx umstellen, das Zeitlimit von upload_invoice auf 90"
-        " Sekunden erhöhen.\n2. Regeln: Committe niemals direkt auf den Branch main.\n3. Entscheidung: fetch_all in"
-        " src/client/api.py bleibt, weil die Tests es noch brauchen.",
+        " Sekunden erhöhen.\n2. Regeln: Committe niemals direkt auf den Branch main.\n3. Entscheidung: fetch_all"
+        " in src/client/api.py bleibt, weil die Tests es noch brauchen.",
     ),
     "French": Session(
         "Passe le client des factures à httpx et porte le délai de upload_invoice à 45 secondes, s'il te plaît.",
@@ -43,8 +43,8 @@ SESSIONS = {
         ("Nunca hagas push a la rama main.", "Pregúntame siempre antes de borrar un archivo."),
         "Hemos decidido mantener fetch_all en src/client/api.py porque las pruebas todavía lo necesitan.",
         "1. Petición: cambiar el cliente de las facturas a httpx y subir el límite de upload_invoice a 90"
-        " segundos.\n2. Reglas: Nunca hagas push a la rama main.\n3. Decisión: mantener fetch_all en src/client/api.py porque"
-        " las pruebas todavía lo necesitan.",
+        " segundos.\n2. Reglas: Nunca hagas push a la rama main.\n3. Decisión: mantener fetch_all en"
+        " src/client/api.py porque las pruebas todavía lo necesitan.",
     ),
     "Chinese": Session(
         "请把发票客户端迁移到 httpx，并把 upload_invoice 的超时时间改为45秒。",
