@@ -52,7 +52,7 @@ PATTERNS = {
 
 
 class Reader:
-    """A judge that finds answers by pattern and compares them letter by letter; keeps what it was asked."""
+    """A judge that finds answers by pattern and compares them verbatim; keeps what it was asked."""
 
     def __init__(self, *, verdicts: Sequence[str] = (), answers: Callable[[str], str] = str) -> None:
         self._verdicts = list(verdicts)
