@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.report.findings import read_evidence
-from windowpane.text.formats import count, dollars, stated_totals, tokens
+from windowpane.text.formats import copied_calls, count, dollars, stated_totals, tokens
 from windowpane.text.labels import CACHE_BREAK_LABELS
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
@@ -37,6 +37,8 @@ def cost_section(view: SessionView) -> None:
     totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
     if any(totals):
         st.text(f"{stated_totals(*totals).capitalize()}.")
+    if row.copied_turns:
+        st.text(f"{copied_calls(row.copied_turns)}.")
     _calls(timeline.turns)
 
 

@@ -14,6 +14,7 @@ from windowpane.text.forecasts import compaction_level_text, next_band, next_eve
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
+    copied_calls,
     count,
     dollars,
     percent,
@@ -143,6 +144,8 @@ def _cost(row: SessionRow) -> tuple[str, str, str]:
 
 def _cost_help(row: SessionRow) -> str:
     text = "Cost of all model calls so far."
+    if row.copied_turns:
+        text += f" {copied_calls(row.copied_turns)}."
     if not row.estimated_outputs:
         return text
     calls = f"{count(row.estimated_outputs, 'call')} of {row.turns:,}"

@@ -55,7 +55,7 @@ class CostCause:
     share: float
     """Of the session's cost, 0 to 1."""
     turns: tuple[int, ...]
-    """The turns in which it cost most, the dearest first; none for calls outside of the turns."""
+    """The turns in which it cost most, the most expensive first; none for calls outside of the turns."""
     finding: Finding | None = None
     """A finding about it, with advice that lowers it."""
 
@@ -68,7 +68,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, the dearest first and the unexplained last; none without a cost.
+    """Return the causes of *total* dollars, most expensive first, unexplained last; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
@@ -104,11 +104,11 @@ def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> 
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    named = [cause for cause in causes if cause.share >= NAMED_SHARE]
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in named]
-    rest = cost - math.fsum(cause.dollars for cause in named)
+    large = [cause for cause in causes if cause.share >= NAMED_SHARE]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in large]
+    rest = cost - math.fsum(cause.dollars for cause in large)
     if rest >= SMALLEST_DOLLARS:
-        parts.append(f"{dollars(rest)} {'the rest' if named else 'in small parts'}")
+        parts.append(f"{dollars(rest)} {'the rest' if large else 'in small parts'}")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."
 
 

@@ -15,7 +15,7 @@ from windowpane.core.codec import decode
 from windowpane.core.events import PAYLOADS, SessionDescribed
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
-from windowpane.core.vocabulary import EVIDENT_SOURCES
+from windowpane.core.vocabulary import EVIDENT_SOURCES, OWN_SOURCE
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.interface import FleetOrder, SessionFilter
@@ -80,6 +80,8 @@ _FIRST_CALLS: Final = (
     "AND turns.input_tokens IS NOT NULL AND coalesce(turns.at, 0) <= ? "
     "ORDER BY sessions.last_at DESC NULLS LAST LIMIT ?"
 )
+LISTED: Final = f"source <> '{OWN_SOURCE}'"
+"""Condition of the sessions of agents; Windowpane's own ones hold alerts only."""
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
     "pressure": "pressure DESC, last_at DESC NULLS LAST, key DESC",
     "recent": "last_at DESC NULLS LAST, key DESC",
@@ -162,7 +164,7 @@ def _page(
 
 
 def _conditions(connection: Database, query: SessionFilter) -> Conditions:
-    conditions, contains = Conditions(), connection.dialect.contains
+    conditions, contains = Conditions([LISTED]), connection.dialect.contains
     for column, value in (
         ("agent", query.agent),
         ("model", query.model),
@@ -318,7 +320,7 @@ def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tu
 
     Of *projects*, every type of an event: whether a session of theirs has one is not counted anywhere.
     """
-    conditions = Conditions()
+    conditions = Conditions([LISTED])
     conditions.among("project", projects)
     distinct = {
         f"{column}s": tuple(
