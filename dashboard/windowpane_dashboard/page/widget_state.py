@@ -14,7 +14,7 @@ from typing import Any, Final
 import streamlit as st
 
 SENT: Final = 2
-"""Drawings that send the value of a new widget; a request that interrupts the first drops what is not sent yet."""
+"""Drawings that send the value of a new widget; a request that interrupts the first drops what is not sent."""
 
 
 def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
