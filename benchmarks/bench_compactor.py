@@ -90,9 +90,9 @@ Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; t
 the same text.
 
 Long sessions of real coding agents, managed again under the default, every preset, truncation (drop the oldest
-groups until the call fits) and two stand-ins. At up to {CALLS} calls of each session, evenly spaced over those
-whose whole conversation exceeds the window, the facts of its older half are looked up verbatim in what the call
-sends.
+groups until the call fits) and the default with two other summarizers. At up to {CALLS} calls of each session,
+evenly spaced over those whose whole conversation exceeds the window, the facts of its older half are looked up
+verbatim in what the call sends.
 
 - *Extracted* facts are found by one expression a kind: paths, identifiers and numbers that the user or the
   model wrote (also in tool calls), lines of tool results that start as an error does, sentences with words of
@@ -102,7 +102,7 @@ sends.
   result, a line at the end of every reply with text (in turn a path, an identifier, a number, a decision, open
   work), and a rule in every user message.
 - *Not regretted* is the share of all content that was not needed again after it was removed.
-- No language model writes anything here: summaries are extractive under every setup that summarizes. The stand-in
+- No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
   *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
   quarter and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
   *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
