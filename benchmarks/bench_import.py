@@ -5,7 +5,7 @@
 Without files: each fourth transcript of the corpus beside the sessions. *Read* makes the records, *counting off*
 plays them with a counter that returns 1 and without fidelity, *import* is `windowpane import`. All times are CPU
 time of the process, in one run on one processor: on several, an import reads in other processes, whose time would
-be left out. Catalog and vocabularies are loaded before. The parts are by the samples taken
+not count. Catalog and vocabularies are loaded before. The parts are by the samples taken
 during the import, at most a thousand per second of CPU time. *Memory* is the most that the process held, which
 does not grow with the files. With another checkout the same is measured there and shown beside it.
 """
