@@ -121,8 +121,8 @@ def warnings() -> str:
     warned = results("TRUTH.md", row)
     return (
         "**Does it warn before a compaction?** "
-        f"In {warned[1]} recorded sessions to which no constant was fitted: of {warned[3]} of {warned[2]} "
-        f"compactions, with {float(warned[4]):.1f} false warnings in 200 calls "
+        f"Before {warned[3]} of {warned[2]}, with {float(warned[4]):.1f} false warnings in 200 calls, in {warned[1]} recorded "
+        "sessions to which no constant was fitted "
         "([protocol](benchmarks/TRUTH.md), "
         "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
     )

@@ -18,7 +18,7 @@ MINIMUM_SECTIONS: Final = 3
 MAXIMUM_GAP: Final = 8
 """A longer step between two numbers is not a gap of a list."""
 MAXIMUM_START: Final = 40
-"""A list that goes on from a number up to this one has lost its start."""
+"""A list that continues from a number up to this one has lost its start."""
 ITEM_LINES: Final = 40
 """Lines after an item in which the next one is looked for."""
 MAXIMUM_FAULTS: Final = 12

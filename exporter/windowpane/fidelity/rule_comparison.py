@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import pattern_of, stem, words_of
+from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import kind_of, terms_of
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
@@ -37,7 +37,7 @@ MAXIMUM_COMPARED: Final = 12
 _NEEDLESS: Final = pattern_of("needless")
 _FORBID: Final = pattern_of("forbid")
 _PERMIT: Final = pattern_of("permit")
-_STANCE_STEMS: Final = frozenset(map(stem, words_of("stance")))
+_STANCE_STEMS: Final = frozenset(map(stem, vocabulary_of("stance")))
 """Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
