@@ -13,11 +13,12 @@ import sys
 import threading
 
 PORTS = {
-    "": (), "dashboard": ("--port",), "demo": ("--port", "--metrics-port"), "serve": ("--port", "--otlp-port"),
+    "dashboard": ("--port",), "demo": ("--port", "--metrics-port"), "serve": ("--port", "--otlp-port"),
     "top": (), "watch": ("--port",),
 }  # fmt: skip
 """Commands that run until Ctrl-C, with their options of ports."""
-ALERT_FIRED = 4
+PRINTED = {("check", 4), ("", 2)}
+"""Codes of commands that did what they do: an alert fired, and the help where there is no terminal."""
 INTERRUPTED = (0, 1, 128 + signal.SIGINT, -signal.SIGINT)
 
 
@@ -44,9 +45,12 @@ def main() -> int:
     real = [sys.executable, "-m", "windowpane"]
     if command not in PORTS or "--once" in words:
         code = subprocess.run([*real, *words], check=False).returncode
-        return 0 if (command, code) == ("check", ALERT_FIRED) else code
+        return 0 if (command, code) in PRINTED else code
     process = subprocess.Popen(
-        [*real, *words[:1], *with_free_ports(PORTS[command], words[1:])], stdout=subprocess.PIPE, text=True
+        [*real, *words[:1], *with_free_ports(PORTS[command], words[1:])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     assert process.stdout is not None
     timer = threading.Timer(120, process.kill)

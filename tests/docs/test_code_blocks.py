@@ -7,14 +7,17 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.code_blocks import ELSEWHERE, PAGES, ROOT, TREATMENTS, Block, blocks, blocks_of, programs, summary
+from tests.docs.code_blocks import ELSEWHERE, PAGES, ROOT, TREATMENTS, Block, blocks, blocks_of, summary
 from tests.providers.loopback import loopback_provider
 from tests.sampling import sampled
 
@@ -175,10 +178,10 @@ def test_promql_is_accepted(tmp_path: Path, require_server) -> None:
 
 
 SCRIPTS = sorted(
-    {block.page for block in blocks("sh") if "windowpane" in programs(block.code) and not block.excuse},
+    {block.page for block in blocks("sh") if not block.excuse},
     key=lambda page: (page != "docs/insight.md", page),
 )
-"""Pages with commands; the first is quick, since it starts no server."""
+"""Pages with scripts; the first is quick, since it starts no server."""
 
 
 @pytest.mark.timeout(900)
@@ -189,28 +192,56 @@ def test_the_commands_of_a_page_run_in_their_order(
     """A program that needs more than this machine is replaced by one that records its arguments."""
     script = "\n".join(block.code for block in blocks_of(page) if block.language == "sh" and not block.excuse)
     script = prepared(script, folder, request)
-    bin_folder = folder / "programs"
-    bin_folder.mkdir()
+    for block in blocks_of(page):
+        if block.language == "yaml" and "scrape_configs:" in block.code:
+            (folder / "prometheus.yml").write_text(block.code, encoding="utf-8")
+    if page == "benchmarks/forecast/README.md":
+        write_forecasts(folder, environment)
+    others, own = folder / "others", folder / "own"
+    others.mkdir()
+    own.mkdir()
     for name in ELSEWHERE:
-        executable(bin_folder / name, f'#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" >> {folder}/elsewhere\n')
-    executable(bin_folder / "claude", "#!/bin/sh\n")
-    command = Path(__file__).with_name("served_command.py")
-    executable(bin_folder / "windowpane", f'#!/bin/sh\nexec {sys.executable} {command} "$@"\n')
-    environment["PATH"] = f"{bin_folder}:{environment['PATH']}"
-    subprocess.run(
-        [bin_folder / "windowpane", "import"], cwd=folder, env=environment, check=True, capture_output=True
+        executable(others / name, f'#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" >> {folder}/elsewhere\n')
+    executable(others / "claude", "#!/bin/sh\n")
+    environment["PATH"] = f"{others}:{environment['PATH']}"
+    command = (
+        f'PATH="{environment["PATH"]}" exec {sys.executable} {Path(__file__).with_name("served_command.py")} "$@"'
     )
+    executable(own / "windowpane", f"#!/bin/sh\n{command}\n")
+    environment["PATH"] = f"{own}:{environment['PATH']}"
+    subprocess.run([own / "windowpane", "import"], cwd=folder, env=environment, check=True, capture_output=True)
 
-    done = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    output = folder / "output"
+    with output.open("wb") as file:
+        shell = subprocess.Popen(
+            ["bash", "-e", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=file,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        code = shell.wait()
+    with suppress(ProcessLookupError):  # what it started in the background
+        os.killpg(shell.pid, signal.SIGTERM)
 
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    printed = " ".join(done.stdout.split())
+    text = output.read_text(encoding="utf-8")
+    assert code == 0, text[-3000:]
+    recorded = folder / "elsewhere"
+    for call in recorded.read_text(encoding="utf-8").splitlines() if recorded.exists() else ():
+        assert_names_what_exists(call)
+    printed = " ".join(text.split())
     for block in blocks_of(page):
         if page == "docs/tutorial.md" and block.language == "text":
-            assert [row for row in block.code.splitlines() if " ".join(row.split()) not in printed] == []
+            assert [row for row in block.code.splitlines() if " ".join(row.split()) not in f"{printed} …"] == []
+
+
+def assert_names_what_exists(call: str) -> None:
+    """Check what can be checked of a command that was not run: files, targets of make, extras."""
+    files = [word for word in re.split(r"[\s=]", call) if word.startswith(tuple(f"{name}/" for name in FOLDERS))]
+    assert [name for name in files if not (ROOT / name).exists()] == [], call
+    targets = re.findall(r"^make ([\w-]+)", call)
+    assert [name for name in targets if f"\n{name}:" not in (ROOT / "Makefile").read_text(encoding="utf-8")] == []
+    for extras in re.findall(r"\[([\w,]+)\]", call):
+        with (ROOT / "pyproject.toml").open("rb") as file:
+            known = tomllib.load(file)["project"]["optional-dependencies"]
+        assert set(extras.split(",")) <= set(known), call
 
 
 def executable(file: Path, text: str) -> None:
@@ -222,6 +253,7 @@ def prepared(script: str, folder: Path, request: pytest.FixtureRequest) -> str:
     """Return the script for this folder: absolute paths inside of it, servers of other machines on this one."""
     script = re.sub(r"(?:\.venv|/opt/windowpane)/bin/", "", script)
     script = re.sub(r"(?<![\w.])/(etc|var)/", rf"{folder}/\1/", script)
+    script = re.sub(r"^(python -m .* --port) \d+", r"\1 0", script, flags=re.MULTILINE)
     script = re.sub(r"^(python3 -m venv|\. windowpane-tutorial).*$", "", script, flags=re.MULTILINE)
     if "postgresql://windowpane@db.internal/windowpane" in script:
         address = request.getfixturevalue("postgres_url")
@@ -240,6 +272,17 @@ def prepared(script: str, folder: Path, request: pytest.FixtureRequest) -> str:
             if certificate in script:
                 make_certificate(parent / certificate, parent / key)
     return script
+
+
+def write_forecasts(folder: Path, environment: dict[str, str]) -> None:
+    """Write the two files that a reader of the forecast benchmark brings: a module and answers."""
+    (block,) = blocks("python")[-1:]
+    (folder / "my_module.py").write_text(block.code, encoding="utf-8")
+    command = [sys.executable, "benchmarks/forecast/score.py", "--questions"]
+    asked = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    answers = '{"p10": 3, "p50": 7, "p90": 19}\n' * len(asked.stdout.splitlines())
+    (folder / "answers.jsonl").write_text(answers, encoding="utf-8")
+    environment["PYTHONPATH"] = str(folder)
 
 
 def make_certificate(certificate: Path, key: Path) -> None:

@@ -134,7 +134,7 @@ def session_table(listed: Fleet, now: float) -> None:
         numbers={"cost": None, "window": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left"),
-            "repository": config.TextColumn(width=150, help="repository or folder, branch"),
+            "repository": config.TextColumn(width=190, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit at the last turn; ≈ estimated"
             ),

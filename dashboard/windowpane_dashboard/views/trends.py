@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.store.interface import SessionFilter
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
-from windowpane_dashboard.charts.trends import trend_chart, value_text
+from windowpane_dashboard.charts.trends import trend_chart, trend_legend, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
@@ -176,6 +176,7 @@ def _cells(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> tup
 def charts(ranged: Trends) -> None:
     """Draw one chart per measure, two in a row."""
     palette = widgets.current_palette()
+    st.html(trend_legend(ranged, palette))
     for start in range(0, len(MEASURES), 2):
         for column, measure in zip(st.columns(2, gap="medium"), MEASURES[start : start + 2], strict=False):
             with column:

@@ -6,10 +6,12 @@ Names, numbers, paths and code are recognized in any language; what depends on w
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import chain
 from typing import Final, Literal
+
+import msgspec
 
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
@@ -21,21 +23,32 @@ SHORTEST_SAMPLE: Final = 20
 """Shorter texts are of any language."""
 STEM_CHARACTERS: Final = 7
 MINIMUM_STEM: Final = 3
-
-_DATA: Final[dict[Language, dict[str, str]]] = tomllib.loads(
-    files("windowpane.fidelity").joinpath("languages.toml").read_text(encoding="utf-8")
+_DATA: Final = msgspec.toml.decode(
+    files("windowpane.fidelity").joinpath("languages.toml").read_bytes(), type=dict[Language, dict[str, str]]
 )
 
 
-def words_of(kind: str) -> frozenset[str]:
+def vocabulary_of(kind: str) -> frozenset[str]:
     """Return the words of a kind in all languages."""
     return frozenset(word for language in _DATA.values() for word in language.get(kind, "").split())
 
 
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
-    """Return the pattern of the phrases of a kind, in all languages if none is named."""
-    phrases = (_DATA[language].get(kind, "") for language in languages or _DATA)
-    return re.compile("|".join(line for text in phrases for line in text.split("\n") if line), re.IGNORECASE)
+    """Return the pattern of the phrases of a kind, in all languages if none is named.
+
+    `{verbs}` in a phrase is any English word or phrase of that kind.
+    """
+    phrases = chain.from_iterable(_phrases(kind, language) for language in languages or _DATA)
+    text = "|".join(phrases)
+    return re.compile(_PLACEHOLDER.sub(lambda match: f"(?:{'|'.join(_phrases(match[1]))})", text), re.IGNORECASE)
+
+
+_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
+
+
+def _phrases(kind: str, language: Language = "English") -> list[str]:
+    text = _DATA[language].get(kind, "")
+    return text.split() if kind == "verbs" else text.strip("\n").split("\n") if text else []
 
 
 COMMON_WORDS: Final = {
@@ -45,13 +58,12 @@ COMMON_WORDS: Final = {
     for language, data in _DATA.items()
 }
 """Words by which a language is recognized."""
-STOPWORDS: Final = words_of("function") | words_of("fillers")
-NEGATIONS: Final = words_of("negations")
+STOPWORDS: Final = vocabulary_of("function") | vocabulary_of("fillers")
+NEGATIONS: Final = vocabulary_of("negations")
 DECISION: Final = pattern_of("decision")
 REASON: Final = pattern_of("reason")
 CJK_FUNCTION: Final = frozenset("的了为是在和与把被将はをがのにでもとへや")
 """Characters of Chinese and Japanese that stand between words."""
-
 _SUFFIXES: Final = (
     "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "en", "s", "e", "y",
 )  # fmt: skip

@@ -140,7 +140,7 @@ class NoCalls:
 
 
 class Sent(NamedTuple):
-    """The bodies that a slow client received."""
+    """The bodies of a response to a client that takes each slowly."""
 
     bodies: list[bytes]
     waiting: int
@@ -150,7 +150,7 @@ class Sent(NamedTuple):
 
 
 def sent_bodies(transport: PiecesTransport) -> Sent:
-    """Return what a client is sent of a response."""
+    """Return the bodies that such a client is sent."""
     bodies: list[bytes] = []
     waiting = read_before_first = 0
 
