@@ -33,8 +33,8 @@ def outputs_section(sessions: Sequence[Session]) -> list[str]:
     release = ".".join(map(str, LAST_RELEASE))
     note = (
         f"Claude Code up to {release} often records only the usage of the start of a reply. Here the calls "
-        "whose last row has the final usage are read as if they had that of the start, and the estimate is compared "
-        "with the recorded output."
+        "whose last row has the final usage are read as if they had that of the start, and the estimate is "
+        "compared with the recorded output."
     )
     return [
         note,
