@@ -156,6 +156,16 @@ def alerts() -> str:
     )
 
 
+def outputs() -> str:
+    """The estimate of an output of which only the start was recorded."""
+    calls, total, half = results("TRUTH.md", r"\| up to [\d.]+ \| ([\d,]+) \| ([+-]\d+%) \| (\d+%) \|").groups()
+    side = "above" if total.startswith("+") else "below"
+    return (
+        f"Of {calls} calls of these releases whose last row has the final usage, the estimates are {total[1:]} "
+        f"{side} the true output in sum, and half are within {half} of it."
+    )
+
+
 def redaction() -> str:
     """The recall of redaction on secrets that no rule was tuned on."""
     report = "[RELIABILITY.md](../benchmarks/RELIABILITY.md)"
@@ -225,6 +235,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "warnings": warnings,
     "losses": losses,
     "alerts": alerts,
+    "outputs": outputs,
     "redaction": redaction,
     "observing": observing,
     "mcp-tools": mcp_tools,
