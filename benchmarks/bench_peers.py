@@ -2,7 +2,7 @@
 
     WINDOWPANE_SESSIONS_DIR=... AGENTSVIEW=.../agentsview python benchmarks/bench_peers.py [--rounds N]
 
-AGENTSVIEW is the program of `pip install agentsview` in an environment of its own; without it, one on the path.
+AGENTSVIEW is the program of `pip install agentsview` in a separate environment; without it, one on the path.
 Both read copies of the 15 largest Claude Code sessions of the corpus into a new database, with all processors and
 without a server. Wall time means something on an idle machine only.
 """

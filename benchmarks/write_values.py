@@ -30,7 +30,7 @@ from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
 
 FOLDER = Path(__file__).parent
 COLUMNS = 120
-PAGES = sorted((FOLDER.parent / "docs").glob("*.md"))
+PAGES = [FOLDER.parent / "README.md", *sorted((FOLDER.parent / "docs").glob("*.md"))]
 _VALUE = re.compile(r"(<!-- measured ([\w-]+): [^>]*-->\n).*?(<!-- /measured -->)", re.DOTALL)
 
 
@@ -115,6 +115,19 @@ def forecasts() -> str:
     )
 
 
+def warnings() -> str:
+    """The compactions that were warned of in the half of the sessions that fitted no constant."""
+    row = r"\| reporting half \((\d+)\) \| [\d,]+ \| (\d+) \| (\d+) \(\d+%\) \| \d+ \| ([\d.]+) \|"
+    warned = results("TRUTH.md", row)
+    return (
+        "**Does it warn before a compaction?** "
+        f"Before {warned[3]} of {warned[2]}, with {float(warned[4]):.1f} false warnings in 200 calls, in {warned[1]} recorded "
+        "sessions to which no constant was fitted "
+        "([protocol](benchmarks/TRUTH.md), "
+        "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
+    )
+
+
 def losses() -> str:
     """The planted faults that the probe finds, and its findings in undamaged summaries, over both halves."""
     text = (FOLDER / "LOSSES.md").read_text(encoding="utf-8")
@@ -183,6 +196,7 @@ VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
+    "warnings": warnings,
     "losses": losses,
     "alerts": alerts,
     "redaction": redaction,

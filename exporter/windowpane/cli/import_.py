@@ -160,7 +160,7 @@ def import_recordings(
 ) -> list[FileReport]:
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
-    from windowpane.effects.garbage_collection import rare_collection
+    from windowpane.effects.processes import rare_collection
     from windowpane.sources.imports.progress import noted_progress
 
     config = project_config(options.project)

@@ -1,7 +1,8 @@
-"""Processes of this machine, and new interpreters that never run the code of an opened project."""
+"""Processes of the machine, the own one too, and interpreters that never run the code of an opened project."""
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -15,6 +16,25 @@ if TYPE_CHECKING:
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 """The variable for `-P`: multiprocessing has no option for it."""
+NEW_OBJECTS: Final = 50_000
+"""New objects after which cycles are looked for, instead of Python's 700."""
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """Look for cycles of objects rarely until the block ends, and not among what is loaded before it.
+
+    For programs in which nearly everything that is made is in use, and for the main program of a process only: it
+    applies to all threads.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 @contextmanager

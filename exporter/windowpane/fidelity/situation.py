@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.core.names import without_wrappers
+from windowpane.core.tracking.missteps import has_failed
 from windowpane.core.tracking.regret import access_of
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON
@@ -208,22 +209,16 @@ def _failures(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fac
             continue
         call = calls.get(block.tool_call_id or "")
         command = _command(call) if call is not None else ""
-        code = _exit_code(block.text)
-        if not command or code is None:
+        if not command:
             continue
         key = " ".join(command.split()[:3])
         last.pop(key, None)
         last[key] = (
             Fact("failed_command", f"{command}: {finding}", block.id)
-            if code and (finding := finding_of(block.text))
+            if has_failed(block.text, call) and (finding := finding_of(block.text))
             else None
         )
     yield from islice((fact for fact in reversed(last.values()) if fact is not None), MAXIMUM_FAILURES)
-
-
-def _exit_code(output: str) -> int | None:
-    match = _EXIT_CODE.search(output[:READ_CHARACTERS])
-    return int(match[1]) if match else 0
 
 
 def finding_of(output: str) -> str:
