@@ -167,13 +167,13 @@ def test_a_managed_session_keeps_a_used_name_when_the_result_is_summarized() -> 
     assert any("packages/core/module_17.py" in text for text in summaries)
 
 
-def said(*texts: str) -> list[Block]:
+def replies(*texts: str) -> list[Block]:
     return [item(f"a{n}", "assistant_response", 50, n, text=text).block for n, text in enumerate(texts)]
 
 
 def test_what_was_decided_and_what_remains_is_repeated_word_for_word() -> None:
     statements = statements_of(
-        said(
+        replies(
             "The tests pass now. We keep the old parser, because the new one drops comments.",
             "Remaining: migrate the tenant tables. I looked at the tables of the store.",
         )
@@ -189,7 +189,7 @@ def test_what_was_decided_and_what_remains_is_repeated_word_for_word() -> None:
 def test_no_section_displaces_another() -> None:
     chatter = [f"I looked at the table number {n} of the store, as it was written there." for n in range(300)]
     statements = statements_of(
-        said("We chose a queue because order matters here.", *chatter, "Next: write the docs.")
+        replies("We chose a queue because order matters here.", *chatter, "Next: write the docs.")
     )
     names = Names([f"src/used_{n}.py" for n in range(300)], [])
     failures = [f"ERROR {chr(97 + n)}-failure of another kind" for n in range(20)]
@@ -205,12 +205,17 @@ def test_no_section_displaces_another() -> None:
 
 def test_a_name_stays_when_the_sentence_that_had_it_is_displaced() -> None:
     first = summarize(
-        [], goal="", statements=statements_of(said("The schema is in src/tables/first.py now.")),
+        [], goal="", statements=statements_of(replies("The schema is in src/tables/first.py now.")),
         max_tokens=400, counter=COUNTER,
     )  # fmt: skip
     chatter = [f"I looked at the table number {n} of the store." for n in range(100)]
     second = summarize(
-        [], goal="", previous=[first], statements=statements_of(said(*chatter)), max_tokens=300, counter=COUNTER
+        [],
+        goal="",
+        previous=[first],
+        statements=statements_of(replies(*chatter)),
+        max_tokens=300,
+        counter=COUNTER,
     )
 
     assert "The schema is in" not in second
