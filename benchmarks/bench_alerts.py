@@ -60,30 +60,6 @@ CONSEQUENCES: Final = {
 """The announcement of each rule; a rule that is not here states what has happened."""
 
 
-PURPOSES: Final[dict[str, str]] = {
-    "utilization": "nothing reduces the window: act now",
-    "eviction_rate": "a manager's working set is larger than its window",
-    "compression_ratio": "a manager pays for compressions that free little",
-    "burn_rate_spike": "one addition takes a tenth of the window",
-    "fidelity": "a compression that is unusually bad for this session",
-    "tool_results": "most of a filling window is tool output",
-    "compaction_soon": "the agent is about to compact: note what must survive",
-    "red_imminent": "the last chance before red",
-    "overflow": "a call did not fit",
-    "cannot_compress": "a manager cannot make room",
-    "audit_chain_broken": "the record was changed",
-    "output_reserve": "the next answer may be cut off",
-    "rule_lost": "a standing instruction that a compaction dropped: repeat it",
-    "regret": "a manager evicts what is needed",
-    "thrashing": "a manager reduces too little at a time",
-    "repeated_calls": "the agent repeats itself, or waits",
-    "oscillation": "zones change without effect",
-    "yellow_entered": "for information",
-    "window_rolled": "for information",
-    "compaction_done": "for information",
-    "rot_threshold": "long contexts dilute attention; off by default",
-}
-
 UNSEEN: Final[dict[str, str]] = {
     "utilization": "agents that compact by themselves do so before; for programs that manage nothing",
     "red_imminent": "as `utilization`",
@@ -94,18 +70,18 @@ UNSEEN: Final[dict[str, str]] = {
     "rule_lost": "rules are followed by an import, not here; see LOSSES.md",
     "overflow": "no recorded call was refused; a real server's refusals fire it in the tests",
     "cannot_compress": "a manager's own",
-    "audit_chain_broken": "raised by a check of the store, not by a recording",
     "regret": "a manager's own evictions; recorded agents seldom evict",
     "thrashing": "a manager's own",
     "oscillation": "a manager's own",
-    "window_rolled": "a manager's own",
+    "window_rolled": "sessions that the user cleared; these recordings have none of 15 calls",
     "rot_threshold": "off by default",
 }
 """Reasons why a rule that fired on no recording stays: it is about what these recordings cannot show."""
+OUTSIDE: Final = "raised outside a session: by a budget, a quota or a check of the store"
 
 
 COLUMNS: Final = (
-    "alert", "severity", "means", "purpose", "fired", "inhibited", "sessions", "consequence",
+    "alert", "title", "severity", "means", "fired", "inhibited", "sessions", "consequence",
     "precision, reporting", "precision, tuning", "recall, reporting", "recall, tuning",
 )  # fmt: skip
 
@@ -198,7 +174,7 @@ def _document(counts: dict[Half, dict[str, Counts]], sessions: Sequence[Session]
         "|---|---|---|---|--:|--:|--:|---|--:|--:|--:|--:|",
         *(_row(rule, [counts[half][rule.name] for half in HALVES]) for rule in RULES),
         *("", "Rules that fired on none of these recordings, and why they stay:", ""),
-        *(f"- `{rule.name}`: {UNSEEN[rule.name]}" for rule in RULES if not fired(rule)),
+        *(f"- `{rule.name}`: {_reason(rule)}" for rule in RULES if not fired(rule)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -220,9 +196,13 @@ def _row(rule: Rule, counts: Sequence[Counts]) -> str:
     shares = [_share(count.followed, count.conditions) for count in counts]
     shares += [_share(count.warned, count.consequences) for count in counts]
     return (
-        f"| `{rule.name}` | {rule.severity} | {rule.nature} | {PURPOSES[rule.name]} | {fired} "
+        f"| `{rule.name}` | {rule.title} | {rule.severity} | {rule.nature} | {fired} "
         f"| {held - fired or ''} | {sessions} | {text} | {' | '.join(shares)} |"
     )
+
+
+def _reason(rule: Rule) -> str:
+    return OUTSIDE if rule.kind == "outside" else UNSEEN[rule.name]
 
 
 def _share(part: int, whole: int) -> str:

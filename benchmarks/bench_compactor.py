@@ -91,9 +91,9 @@ Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; t
 the same text.
 
 Long sessions of real coding agents, managed again under the default, every preset, truncation (drop the oldest
-groups until the call fits) and two substitutes. At up to {CALLS} calls of each session, evenly spaced over those
-whose whole conversation exceeds the window, the facts of its older half are looked up verbatim in what the call
-sends.
+groups until the call fits) and the default with two other summarizers. At up to {CALLS} calls of each session,
+evenly spaced over those whose whole conversation exceeds the window, the facts of its older half are looked up
+verbatim in what the call sends.
 
 - *Extracted* facts are found by one expression a kind: paths, identifiers and numbers that the user or the
   model wrote (also in tool calls), lines of tool results that start as an error does, sentences with words of
@@ -103,10 +103,10 @@ sends.
   result, a line at the end of every reply with text (in turn a path, an identifier, a number, a decision, open
   work), and a rule in every user message.
 - *Not regretted* is the share of all content that was not needed again after it was removed.
-- No language model writes anything here: summaries are extractive under every setup that summarizes. The
-  substitute *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but
-  the newest quarter and the user's messages; in place of a model's text it repeats the newest sentences of the
-  messages. *Vague summaries* is the default with a summarizer that hurts: such sentences without names and numbers.
+- No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
+  *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
+  quarter and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
+  *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
 - *Cost* is the mean of the session's cost as a share of the default's: tokens at the price of fresh input, what
   the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls without room for their output:
   a setup with many shows more than a provider would accept.
@@ -277,7 +277,7 @@ def _older(history: Sequence[Block]) -> Iterator[Block]:
 
 
 @dataclass(frozen=True, slots=True)
-class Substitute(ReplaySetup):
+class ChangedDefault(ReplaySetup):
     """The default with another summarizer, or without eviction."""
 
     label_text: str = ""
@@ -328,12 +328,12 @@ def vague_summaries() -> dict[str, Any]:
 
 
 def setups_of(limit: int) -> list[ReplaySetup]:
-    """Return the default, every preset, the substitutes, and truncation of the full window and of a part."""
+    """Return the default, every preset, the changed defaults, and truncation of the full window and of a part."""
     return [
         ReplaySetup(limit),
         *(ReplaySetup(limit, preset=name) for name in preset_names()),
-        Substitute(limit, label_text="compaction only", changes=compaction_only),
-        Substitute(limit, label_text="vague summaries", changes=vague_summaries),
+        ChangedDefault(limit, label_text="compaction only", changes=compaction_only),
+        ChangedDefault(limit, label_text="vague summaries", changes=vague_summaries),
         ReplaySetup(limit, "truncate"),
         ReplaySetup(limit, "truncate", truncate_ratio=0.4),
     ]

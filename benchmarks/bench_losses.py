@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from bench_fidelity import import_cost
 from losses.plants import cuts, harmless, plants, reversed_rule, with_line
 from losses.rules import rows as rule_rows
 from truth.recordings import Session, recorded_sessions, sessions_of
@@ -41,8 +42,8 @@ RULES_A_SUMMARY: Final = 8
 CUTS: Final = 8
 """Cut copies of each summary and kind."""
 MINIMUM_CHARACTERS: Final = 500
-HOST_CONTEXT: Final = "<permissions instructions>"
-"""Starts the context that Codex puts back after a compaction with an encrypted summary."""
+HOST_CONTEXT: Final = ("<permissions instructions>", "<environment_context>")
+"""In the context that Codex puts back after a compaction whose summary is encrypted: no summary to judge."""
 DIGEST: Final = keyed_digester(b"losses")
 
 
@@ -86,8 +87,9 @@ def summaries_of(session: Session) -> Iterator[Summary]:
     for removed, visible in found:
         written = [block for block in visible if block.content_type == "summary" and block.text]
         event = evaluate(removed, visible, digest=DIGEST)
-        is_summary = written and len(written[-1].text or "") >= MINIMUM_CHARACTERS
-        if is_summary and event.score is not None and HOST_CONTEXT not in (written[-1].text or "")[:200]:
+        text = (written[-1].text or "") if written else ""
+        is_summary = len(text) >= MINIMUM_CHARACTERS and not any(mark in text for mark in HOST_CONTEXT)
+        if is_summary and event.score is not None:
             yield Summary(session.half, removed, visible, written[-1], event)
 
 
@@ -200,7 +202,7 @@ def cost_line(summaries: Sequence[Summary]) -> str:
     )
 
 
-def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
+def document(summaries: Sequence[Summary], rules: Sequence[str] = (), import_cost: str = "") -> str:
     """Return the whole document."""
     parts = [
         "# What compactions lost: how far the probe can be trusted",
@@ -215,7 +217,8 @@ def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
         f"## Harmless changes\n\n{chr(10).join(harmless_lines(summaries))}",
         f"## Rules\n\n{chr(10).join(rules)}" if rules else "",
         f"## Facts of these summaries\n\n{chr(10).join(kinds_lines(summaries))}",
-        cost_line(summaries),
+        f"## Cost\n\n{cost_line(summaries)}",
+        f"At import: {import_cost}." if import_cost else "",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -227,10 +230,10 @@ def main(folders: Sequence[str]) -> int:
     if not summaries:
         print("no compaction with its summary is recorded")
         return 0
-    text = document(summaries, () if folders else rule_rows())
     if folders:
-        print(text)
+        print(document(summaries))
     else:
+        text = document(summaries, rule_rows(), f"{import_cost(sessions)}")
         Path(__file__).with_name("LOSSES.md").write_text(text, encoding="utf-8")
     return 0
 

@@ -32,7 +32,7 @@ from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
 
 FOLDER = Path(__file__).parent
 COLUMNS = 120
-PAGES = sorted((FOLDER.parent / "docs").glob("*.md"))
+PAGES = [FOLDER.parent / "README.md", *sorted((FOLDER.parent / "docs").glob("*.md"))]
 _VALUE = re.compile(r"(<!-- measured ([\w-]+): [^>]*-->\n).*?(<!-- /measured -->)", re.DOTALL)
 
 
@@ -117,6 +117,19 @@ def forecasts() -> str:
     )
 
 
+def warnings() -> str:
+    """The compactions that were warned of in the half of the sessions that fitted no constant."""
+    row = r"\| reporting half \((\d+)\) \| [\d,]+ \| (\d+) \| (\d+) \(\d+%\) \| \d+ \| ([\d.]+) \|"
+    warned = results("TRUTH.md", row)
+    return (
+        "**Does it warn before a compaction?** "
+        f"Before {warned[3]} of {warned[2]}, with {float(warned[4]):.1f} false warnings in 200 calls, "
+        f"in {warned[1]} recorded sessions to which no constant was fitted "
+        "([protocol](benchmarks/TRUTH.md), "
+        "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
+    )
+
+
 def losses() -> str:
     """The planted faults that the probe finds, and its findings in undamaged summaries, over both halves."""
     text = (FOLDER / "LOSSES.md").read_text(encoding="utf-8")
@@ -140,6 +153,16 @@ def alerts() -> str:
         "On the reporting half of the sessions, an automatic compaction came within "
         f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
         "`red_imminent`."
+    )
+
+
+def outputs() -> str:
+    """The estimate of an output of which only the start was recorded."""
+    calls, total, half = results("TRUTH.md", r"\| up to [\d.]+ \| ([\d,]+) \| ([+-]\d+%) \| (\d+%) \|").groups()
+    side = "above" if total.startswith("+") else "below"
+    return (
+        f"Of {calls} calls of these releases whose last row has the final usage, the estimates are {total[1:]} "
+        f"{side} the true output in sum, and half are within {half} of it."
     )
 
 
@@ -197,7 +220,7 @@ def compactor() -> str:
     cost, above, within, below = results("COMPACTOR.md", pattern).groups()
     return (
         "Old facts were looked up, by kind, in the calls of long recorded sessions. Compared with presets, "
-        f"truncation and substitutes that cost at most {cost} times as much, the default keeps more beyond noise "
+        f"truncation and changed defaults that cost at most {cost} times as much, the default keeps more beyond noise "
         f"in {above} comparisons, as much within noise in {within}, and less in {below} "
         "([which](../benchmarks/COMPACTOR.md))."
     )
@@ -209,8 +232,10 @@ VALUES: dict[str, Callable[[], str]] = {
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
+    "warnings": warnings,
     "losses": losses,
     "alerts": alerts,
+    "outputs": outputs,
     "redaction": redaction,
     "observing": observing,
     "mcp-tools": mcp_tools,

@@ -40,7 +40,7 @@ OPTIONAL_LIBRARIES = (
     "anthropic",
     "langchain",
 )
-SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "genai_prices", "pydantic", "rich", "tiktoken", "yaml")
+SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "pydantic", "rich", "tiktoken", "yaml")
 """Each costs tens of milliseconds or more to import, so none may be pulled in by `import windowpane`."""
 
 GRAB_BAGS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}

@@ -30,12 +30,20 @@ from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.playback import session_events
 
 CANDIDATES: Final = Path(__file__).with_name("rules.jsonl")
-POPULATION: Final = {
+FRESH: Final = "fresh"
+"""The candidates that were drawn and read last: no rule of the grammar was made on them."""
+_FIRST_DRAW: Final = {
     "user/cue": 2681, "user/prose": 4026, "user/other": 1174,
     "system/cue": 1804, "system/prose": 1842, "system/other": 377,
     "memory/cue": 2977, "memory/prose": 4059, "memory/other": 2069,
 }  # fmt: skip
-"""Distinct sentences of each stratum in the recordings that the candidates were drawn from."""
+_SECOND_DRAW: Final = {
+    "user/cue": 2695, "user/prose": 4362, "user/other": 1617,
+    "system/cue": 2049, "system/prose": 1619, "system/other": 307,
+    "memory/cue": 3644, "memory/prose": 5517, "memory/other": 1989,
+}  # fmt: skip
+POPULATION: Final = {"tuning": _FIRST_DRAW, "reporting": _FIRST_DRAW, FRESH: _SECOND_DRAW}
+"""Distinct sentences of each stratum in the recordings that the candidates of a half were drawn from."""
 MINIMUM_SHARE: Final = 0.4
 """Share of a found rule that a candidate has at least to be it, where lines were joined."""
 MAXIMUM_PLANTED: Final = 250
@@ -108,7 +116,7 @@ def _score(name: str, own: Sequence[Candidate], read: Sequence[Candidate]) -> Sc
         stratum = f"{one.source}/{one.stratum}"
         entry = sums[one.rule, one.is_found]
         entry[0] += 1
-        entry[1] += POPULATION[stratum] / drawn[stratum]
+        entry[1] += POPULATION[one.half][stratum] / drawn[stratum]
 
     def share(weight: int, other: tuple[bool, bool]) -> float:
         right = sums[True, True][weight]
@@ -320,7 +328,7 @@ def rows() -> list[str]:
 def _score_lines() -> Iterator[str]:
     yield "| half | source | rules read | precision | recall | precision, weighted | recall, weighted |"
     yield "|---|---|--:|--:|--:|--:|--:|"
-    for half in ("tuning", "reporting"):
+    for half in POPULATION:
         for one in scores(half):
             numbers = " | ".join(f"{value:.2f}" for value in one[2:])
             yield f"| {half} | {one.name} | {one.rules} | {numbers} |"

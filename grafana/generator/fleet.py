@@ -178,6 +178,14 @@ def _cost() -> list[Any]:
             stacked=True,
         ),
         lines(
+            about(c.QUOTA_USED, "Quota of the plan", "By agent and window."),
+            Query(gauge(c.QUOTA_USED, "agent", "window"), "{{agent}} {{window}}"),
+        ),
+        lines(
+            about(c.QUOTA_REMAINING, "Time until the quota is used up", "No line where it lasts."),
+            Query(gauge(c.QUOTA_REMAINING, "agent", "window"), "{{agent}} {{window}}"),
+        ),
+        lines(
             about(c.MODEL_TOKENS, "Billed tokens a second", "By kind."),
             Query(rate(c.MODEL_TOKENS, "type"), "{{type}}"),
             stacked=True,

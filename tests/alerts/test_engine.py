@@ -428,13 +428,13 @@ def test_a_jump_into_red_is_critical_if_nothing_reduces_the_window() -> None:
     assert in_red(session, 0) == ["utilization"]
 
 
-def test_the_gravest_of_what_holds_at_once_is_the_one_that_fires() -> None:
+def test_the_most_severe_of_what_holds_at_once_is_the_one_that_fires() -> None:
     session = Session()
 
     assert in_red(session, 0, utilization=0.99, tool_result_ratio=0.8) == ["output_reserve"]
 
 
-def test_an_inhibited_alert_fires_once_the_graver_one_is_over() -> None:
+def test_an_inhibited_alert_fires_once_the_more_severe_one_is_over() -> None:
     session = Session()
     in_red(session, 0.9, utilization=0.99)
 
@@ -473,10 +473,10 @@ def test_rules_are_evaluated_after_those_that_inhibit_them() -> None:
     """Else both would fire in the turn in which both start to hold."""
     inhibiting = {rule.name: rule.inhibited_by for rule in RULES}
 
-    for name, graver in inhibiting.items():
-        for other in graver:
-            assert len(inhibiting[other]) < len(graver), (name, other)
-            assert set(inhibiting[other]) <= set(graver), "what inhibits the graver inhibits the lesser"
+    for name, more_severe in inhibiting.items():
+        for other in more_severe:
+            assert len(inhibiting[other]) < len(more_severe), (name, other)
+            assert set(inhibiting[other]) <= set(more_severe), "what inhibits the more severe inhibits the lesser"
 
 
 def test_fidelity_does_not_flap_within_a_turn() -> None:

@@ -30,6 +30,7 @@ TABLE = """
     cost_orange         warning  at_least 0.80   1 0.03
     cost_red            critical at_least 1.00   1 0.03
     quota_nearly_used   warning  at_least 0.90   1 0.03
+    quota_used_up       critical at_least 1.00   1 0.03
     output_reserve      critical below    4096   1 409.6
     regret              warning  above    0.10   1 0.03
     rule_lost           warning  occurs   -      1 -

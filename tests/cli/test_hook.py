@@ -19,9 +19,10 @@ from windowpane.cli import main
 from windowpane.cli.hook import EVENTS, HookCommands
 from windowpane.config.paths import default_store
 from windowpane.core.version import package_version
+from windowpane.sources.hooks.server_quota import start_recording
 from windowpane.sources.hooks.transcript import start_import
 from windowpane.store.embedded import SqliteReader
-from windowpane.store.open import open_reader
+from windowpane.store.open import open_reader, open_store
 
 Run = Callable[..., Result]
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
@@ -278,6 +279,28 @@ def test_the_status_line_records_the_quota_and_shows_one_that_is_nearly_used(hom
     assert [(one.agent, one.minutes, one.used_ratio) for one in quotas] == [("claude-code", 300, 0.83)]
 
 
+@pytest.mark.server
+def test_the_status_line_records_a_changed_quota_in_a_store_on_a_server(
+    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(postgres_url).close()
+    monkeypatch.setenv("WINDOWPANE_STORE", postgres_url)
+    ends = time.time() + 3_600
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any) -> None:
+        started.append(start_recording(*arguments))
+
+    monkeypatch.setattr("windowpane.sources.hooks.server_quota.start_recording", start)
+    for used in (83.4, 82.6, 84.1):
+        hook("status", given={"rate_limits": {"five_hour": {"used_percentage": used, "resets_at": ends}}})
+
+    assert [process.wait(60) for process in started] == [0, 0]
+    with closing(open_reader(postgres_url)) as store:
+        (quota,) = store.quotas(now=time.time())
+    assert (quota.agent, quota.minutes, quota.used_ratio) == ("claude-code", 300, 0.84)
+
+
 def test_the_status_line_forecasts_nothing_for_a_session_that_is_over(home: Path) -> None:
     path = transcript(home / f"{SESSION}.jsonl", calls=6)
     assert CliRunner().invoke(main, ["import", str(path), "--limit", "100000"]).exit_code == 0
@@ -366,6 +389,25 @@ def test_a_compacted_session_gets_back_the_rules_of_its_user(tmp_path: Path) -> 
     assert "- Never touch config.py." in lines
     assert "- Fix auth.py" in lines
     assert "tests pass" not in added["additionalContext"]
+
+
+@pytest.mark.parametrize(("version", "given_back"), [("2.1.49", True), ("2.1.217", False), ("2.1.332", False)])
+def test_a_reply_that_claude_code_keeps_itself_is_not_given_back(
+    tmp_path: Path, version: str, given_back: bool
+) -> None:
+    path = tmp_path / "session.jsonl"
+    work = [{"type": "text", "text": "Next steps:\n- Fix auth.py"}]
+    rows = [
+        row(0, role="user", content="Never touch config.py. Make the tests pass."),
+        row(1, role="assistant", id="m", model="m", content=work),
+        row(2, role="user", content="<command-name>/compact</command-name>"),
+    ]
+    path.write_text("".join(json.dumps(line | {"version": version}) + "\n" for line in rows), encoding="utf-8")
+
+    output = hook("give-back", given={"source": "compact", "transcript_path": str(path)}).stdout
+
+    assert "Never touch config.py." in output
+    assert ("Fix auth.py" in output) is given_back
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,25 @@ def test_a_store_that_is_not_there_is_an_error_and_none_is_made(
     assert not store.exists()
 
 
+def test_without_a_store_the_sessions_are_those_of_the_demo(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("WINDOWPANE_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    demo = tmp_path / "data" / "windowpane" / "demo-once" / "demo.db"
+    file = tmp_path / "conversation.json"
+    file.write_text(json.dumps(conversation()), encoding="utf-8")
+    run("import", "--store", demo, file)
+
+    shown = run("sessions")
+    run("import", file)
+    after = run("sessions")
+
+    assert "Find out why" in shown.output
+    assert "those of the demo" in shown.stderr
+    assert "those of the demo" not in after.stderr
+
+
 def test_a_report_that_cannot_be_written_names_the_path(run: Run, imported: Path, tmp_path: Path) -> None:
     target = tmp_path / "missing" / "report.html"
     session = json.loads(run("sessions", "--json").stdout)[0]["session_id"]

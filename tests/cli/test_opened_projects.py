@@ -26,7 +26,7 @@ from windowpane_dashboard.replay.worker import SimulationRequest
 SCRIPT = Path(sys.executable).with_name("windowpane")
 OURS = ("windowpane", "windowpane_dashboard", "sitecustomize", "usercustomize")
 LIBRARIES = (
-    "ahocorasick", "apprise", "click", "genai_prices", "httpx2", "msgspec", "numpy", "opentelemetry", "pandas",
+    "ahocorasick", "apprise", "click", "httpx2", "msgspec", "numpy", "opentelemetry", "pandas",
     "platformdirs", "plotly", "prometheus_client", "psycopg", "pyarrow", "pydantic", "rich", "starlette",
     "streamlit", "tiktoken", "toktok", "uvicorn", "yaml",
 )  # fmt: skip

@@ -24,6 +24,7 @@ from windowpane.core.events import (
     BlockAdded,
     BlocksEvicted,
     CacheBroken,
+    CallsCopied,
     CompactionMeasured,
     ContentCompressed,
     ContentRegretted,
@@ -100,6 +101,12 @@ class StoredSession:
         """Its alerts."""
         return self.store.alerts(AlertFilter(session_id=self.row.session_id, limit=1_000))
 
+    @cached_property
+    def copied_turns(self) -> frozenset[int]:
+        """Its turns whose calls another session counts: it shows them, and no sum has them."""
+        marks = _payloads(self, CallsCopied)
+        return frozenset(turn for mark in marks for turn in range(mark.first_turn, mark.last_turn + 1))
+
 
 # -- the events, counted here -----------------------------------------------------------------------
 
@@ -108,8 +115,14 @@ def of_events(session: StoredSession) -> Values:
     """Return the values by adding up the events, independently of every fold."""
     turns, compressions = _payloads(session, TurnEnded), _payloads(session, ContentCompressed)
     evictions = [data for data in _payloads(session, BlocksEvicted) if data.policy != REWOUND]
-    breaks, usages = _payloads(session, CacheBroken), [turn.usage for turn in turns if turn.usage]
-    costs = [one.cost_dollars for one in (*turns, *compressions) if one.cost_dollars is not None]
+    breaks = _payloads(session, CacheBroken)
+    own = [
+        event.data
+        for event in session.events
+        if isinstance(event.data, TurnEnded) and event.context.turn not in session.copied_turns
+    ]
+    usages = [turn.usage for turn in own if turn.usage]
+    costs = [one.cost_dollars for one in (*own, *compressions) if one.cost_dollars is not None]
     measured = _payloads(session, PressureMeasured)
     facts = FactTotals.of(_payloads(session, FidelityEvaluated))
     fired = Counter(data.severity for data in _payloads(session, AlertFired))
@@ -236,15 +249,16 @@ def of_report(session: StoredSession) -> Values:
     """`windowpane report --json`."""
     document = to_json(session.report)
     turns, compressions = document["turns"], document["compressions"]
-    costs = [turn["cost_dollars"] for turn in turns if turn["cost_dollars"] is not None]
+    own = [turn for turn in turns if turn["turn"] not in session.copied_turns]
+    costs = [turn["cost_dollars"] for turn in own if turn["cost_dollars"] is not None]
     facts = [one["facts"] for one in compressions if one["facts"]]
     return {
         "headline": document["answer"],
         "turns": len(turns) - (document["open_turn"] is not None),
         "open turn": document["open_turn"],
-        "tokens sent": sum(turn["input_tokens"] or 0 for turn in turns) or None,
-        "output tokens": sum(turn["output_tokens"] or 0 for turn in turns),
-        "cached tokens": sum(turn["cache_read_tokens"] or 0 for turn in turns),
+        "tokens sent": sum(turn["input_tokens"] or 0 for turn in own) or None,
+        "output tokens": sum(turn["output_tokens"] or 0 for turn in own),
+        "cached tokens": sum(turn["cache_read_tokens"] or 0 for turn in own),
         "cost of turns": math.fsum(costs) if costs else None,
         "tokens evicted": sum(one["tokens_removed"] for one in document["evictions"]),
         "blocks evicted": sum(one["blocks"] for one in document["evictions"]),
@@ -337,15 +351,16 @@ def of_metrics(session: StoredSession) -> Values:
     evicted_again = total(catalog.EVICTED_BLOCKS, policy=REWOUND), total(catalog.EVICTED_TOKENS, policy=REWOUND)
     compacts = gauge(catalog.TURNS_UNTIL_COMPACTION, bound="p50") is not None
     ahead = catalog.TURNS_UNTIL_COMPACTION if compacts else catalog.TURNS_UNTIL_RED
-    return {
-        "turns": total(catalog.TURNS),
+    values = {
+        "turns": total(catalog.TURNS) + len(session.copied_turns),
         "tokens sent": sent or None,
         "output tokens": total(catalog.MODEL_TOKENS, type="output"),
         "cached tokens": total(catalog.MODEL_TOKENS, type="cache_read"),
         "cost": total(catalog.COST) or None,
         "blocks evicted": total(catalog.EVICTED_BLOCKS) - evicted_again[0],
         "tokens evicted": total(catalog.EVICTED_TOKENS) - evicted_again[1],
-        "tool tokens": total(catalog.TOOL_TOKENS),
+        "tool tokens": total(catalog.TOOL_TOKENS)
+        - total(catalog.TOOL_TOKENS, component=COMPONENT_OF["tool_definition"]),
         "compressions": total(catalog.COMPRESSIONS, outcome="accepted"),
         "attempted compressions": total(catalog.COMPRESSIONS),
         "regrets": total(catalog.REGRETS),
@@ -365,6 +380,13 @@ def of_metrics(session: StoredSession) -> Values:
         "turns ahead, early": gauge(ahead, bound="p10"),
         "turns ahead, late": gauge(ahead, bound="p90"),
     }
+    if not session.copied_turns:
+        return values
+    shown = {
+        "blocks evicted", "tokens evicted", "tool tokens", "compressions", "attempted compressions", "regrets",
+        "overflows", "alerts", "critical alerts", "warnings",
+    }  # fmt: skip
+    return {label: value for label, value in values.items() if label not in shown}
 
 
 def of_export(session: StoredSession) -> Values:
@@ -391,7 +413,7 @@ def of_fleet_page(session: StoredSession) -> Values:
     cells = fleet_frame(fleet, row.last_at or 0.0).iloc[0]
     return {
         "turns": int(cells["turns"]), "utilization": cells["window"], "zone": cells["zone"],
-        "total cost": cells["cost"],
+        "total cost": None if row.is_cost_stated else cells["cost"],
     }  # fmt: skip
 
 
@@ -400,7 +422,8 @@ def of_session_page(session: StoredSession) -> Values:
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
     sizes = [one.sizes for one in compressions]
-    costs = turns["cost_dollars"].dropna()
+    own = turns[~turns["turn"].isin(session.copied_turns)]
+    costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
         "turns": timeline.ended_turns,
@@ -413,9 +436,9 @@ def of_session_page(session: StoredSession) -> Values:
             again=timeline.largest_again,
             live=False,
         ),
-        "tokens sent": turns["input_tokens"].sum() or None,
-        "output tokens": turns["output_tokens"].sum(),
-        "cached tokens": turns["cache_read_tokens"].sum(),
+        "tokens sent": own["input_tokens"].sum() or None,
+        "output tokens": own["output_tokens"].sum(),
+        "cached tokens": own["cache_read_tokens"].sum(),
         "cost of turns": costs.sum() if len(costs) else None,
         "attempted compressions": len(compressions),
         "compressions": sum(one.data.outcome == "accepted" for one in compressions),
@@ -626,6 +649,8 @@ TEXTS: Mapping[str, Sequence[Callable[[Any], str]]] = {
 }
 """The texts of a label other than numbers of tokens or things."""
 COUNTED = (formats.tokens, formats.tokens_short)
+DATED_COST_TOLERANCE = 1e-5
+"""Trends round the cost of each call to a millionth of a dollar."""
 
 
 def disagreements(session: StoredSession) -> list[str]:
@@ -682,12 +707,15 @@ def compared(name: str, surfaces: Mapping[str, Values]) -> list[str]:
 
 def _same(label: str, expected: object, value: object) -> bool:
     expected, value = _without_nan(expected), _without_nan(value)
+    if expected is None and isinstance(value, str) and value.endswith(formats.STATED):
+        return True  # a total that the recording states, marked as such
     if isinstance(value, str) and not isinstance(expected, str):
         return value.removeprefix(formats.ESTIMATED) in {text(expected) for text in TEXTS.get(label, COUNTED)}
     if label in ("zone", "worst zone"):
         return value in (expected, zone_label(expected))  # type: ignore[arg-type]  # of the events
     if isinstance(value, float | int) and isinstance(expected, float | int):
-        return math.isclose(value, expected, rel_tol=1e-9, abs_tol=1e-9)
+        tolerance = DATED_COST_TOLERANCE if label == "dated cost" else 1e-9
+        return math.isclose(value, expected, rel_tol=tolerance, abs_tol=1e-9)
     return value == expected
 
 
@@ -711,18 +739,18 @@ def sums_disagreeing(store: SqliteStore, sessions: Sequence[StoredSession]) -> l
     dated = [row for row in counted if row.last_at is not None]
     days = store.trends(days=36_500)
     surfaces["dated sessions"] = {
-        "dated turns": sum(row.turns for row in dated),
+        "dated turns": sum(row.turns - row.copied_turns for row in dated),
         "dated input": sum(row.input_tokens for row in dated),
         "dated regrets": sum(row.regrets for row in dated),
         "dated cache breaks": sum(row.cache_breaks for row in dated),
-        "dated cost": round(math.fsum(row.cost_dollars or 0.0 for row in dated), 3),
+        "dated cost": math.fsum(row.cost_dollars or 0.0 for row in dated),
     }
     surfaces["trends page"] = {
         "dated turns": sum(day.calls for day in days),
         "dated input": sum(day.input_tokens for day in days),
         "dated regrets": sum(day.regrets for day in days),
         "dated cache breaks": sum(day.cache_breaks for day in days),
-        "dated cost": round(math.fsum(day.cost_dollars for day in days), 3),
+        "dated cost": math.fsum(day.cost_dollars for day in days),
     }
     return compared("all sessions", surfaces) + _trends_disagreeing(store, counted)
 

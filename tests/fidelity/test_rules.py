@@ -103,6 +103,27 @@ def test_a_heading_that_forbids_is_part_of_its_items() -> None:
     ]
 
 
+def test_a_heading_that_permits_or_counts_steps_makes_no_rules_of_its_items() -> None:
+    item = "- Use the API to fetch issues, unless the user asks otherwise"
+
+    assert rules(f"## OK to do without asking\n\n{item}", "system_prompt") == []
+    assert rules("To refuel, follow these steps:\n- Ask them how much data they want", "system_prompt") == []
+    assert any("Use the API" in rule for rule in rules(f"## Never do without asking\n\n{item}", "system_prompt"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All of the tools you need are listed for your reference.",
+        "Should be addressed in the next cycle.",
+        "Tag push matching `v*` → triggers the release.",
+        "You struggle with interactive consoles.",
+    ],
+)
+def test_descriptions_and_states_in_a_prompt_are_no_rules(text: str) -> None:
+    assert rules(text, "system_prompt") == []
+
+
 def test_a_rule_has_its_source_and_block() -> None:
     (rule,) = find_rules([block("Never let `retry` run more than 17 times in src/api.py.", name="b7")])
 

@@ -53,6 +53,7 @@ def test_a_reversed_rule_is_found(language: str) -> None:
     ("statement", "claim"),
     [
         ("Store the cache under src/client/retry.py please.", "The cache is stored under src/client/retri.py."),
+        ("Set it in config/version.json only.", "It is set in config/version.jsodmk."),
         ("Rename parse_records to read_records everywhere.", "parse_records becomes read_recards everywhere."),
         ("Use Python 3.12 in the base image.", "Python 3.11 in the base image."),
         ("The timeout of the upload is 30 seconds.", "The timeout of the upload is 60 seconds."),

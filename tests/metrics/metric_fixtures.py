@@ -44,8 +44,9 @@ def make_event() -> MakeEvent:
         agent: str = "reviewer",
         model: str = "gpt-5",
         at: float | None = 1_000.0,
+        turn: int = 1,
     ) -> Event:
-        context = EventContext(session, agent, model, 1, 1, "live", f"stream-{session}")
+        context = EventContext(session, agent, model, turn, 1, "live", f"stream-{session}")
         return Event(context, next(numbers), at, data)
 
     return make

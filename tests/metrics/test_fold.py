@@ -12,6 +12,7 @@ from windowpane.core.events import (
     AlertResolved,
     BlocksEvicted,
     BudgetWarned,
+    CallsCopied,
     CheckpointSaved,
     CompactionMeasured,
     ContentCompressed,
@@ -162,6 +163,23 @@ def test_a_repeated_prefix_moves_gauges_but_not_counters(make_event, measured, v
     families = state.collect(now=NOW)
 
     assert value_of(families, "context_window_turns_total") == 0
+    assert value_of(families, "context_window_utilization_ratio") == 0.4
+
+
+def test_calls_that_another_session_counts_move_gauges_but_not_counters(make_event, measured, value_of) -> None:
+    state = MetricState()
+    usage = Usage(1_000, output_tokens=10)
+    state.write([
+        make_event(SessionStarted()),
+        make_event(CallsCopied("original", 1, 2)),
+        *(make_event(TurnEnded(usage, "usage", cost_dollars=0.5), turn=turn) for turn in (1, 2, 3)),
+        make_event(measured(utilization=0.4), turn=2),
+        make_event(TurnEnded(usage, "usage", cost_dollars=0.5), session="other"),
+    ])  # fmt: skip
+    families = state.collect(now=NOW)
+
+    assert value_of(families, "context_window_turns_total") == 2
+    assert value_of(families, "context_window_cost_dollars_total") == 1.0
     assert value_of(families, "context_window_utilization_ratio") == 0.4
 
 

@@ -19,11 +19,13 @@ from windowpane.core.events import (
     OverflowDetected,
     RulesFollowed,
 )
+from windowpane.core.quota import QuotaForecast
 from windowpane.core.window.blocks import Block
 from windowpane.metrics.catalog import ALL_METRICS, BY_NAME
 from windowpane.metrics.fold import MetricState, StateSource
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.prometheus import registry_of
+from windowpane.metrics.quota import QuotaMetrics
 
 GAUGES = """
     limit_tokens sum
@@ -92,6 +94,8 @@ OWN = """
     windowpane_notifications_total counter channel,outcome
     windowpane_last_event_age_seconds gauge
     windowpane_build_info gauge version,python
+    context_window_quota_used_ratio gauge agent,window
+    context_window_quota_remaining_seconds gauge agent,window
 """
 
 
@@ -150,7 +154,9 @@ def test_a_scrape_has_exactly_the_declared_metrics(scripted_state: MetricState, 
     own.record_hook("on_turn_end", 0.01)
     own.record_notification("json", "delivered")
     source = StateSource(scripted_state, clock=lambda: 1_000.0, top_sessions=1)
-    text = generate_latest(registry_of(source, own)).decode()
+    quotas = QuotaMetrics(clock=lambda: 1_000.0, agent=str)
+    quotas.update([QuotaForecast("codex", 300, 0.6, 9_000.0, 4_600.0)])
+    text = generate_latest(registry_of(source, quotas, own)).decode()
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     helps = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
 

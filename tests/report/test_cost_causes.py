@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.report.test_findings import turn
+from tests.report.test_findings import session, turn
 
-from windowpane.core.events import CacheBroken, Usage
+from windowpane.core.events import CacheBroken, CallsCopied, Usage
 from windowpane.report.cost_causes import BREAKS, CARRIED, OTHER, REPLIES, UNSPLIT, causes_sentence, cost_causes
-from windowpane.report.findings import Finding, Trial
+from windowpane.report.findings import Finding, SessionEvidence, Trial
 from windowpane.store.records import TurnRow
 
 
@@ -42,7 +42,18 @@ def test_a_call_is_split_into_its_break_its_reply_and_what_it_carried() -> None:
         CARRIED["message_history"]: 0.02,
         REPLIES: 0.01,
     }
-    assert causes_sentence(causes) == "$0.10: $0.04 carrying tool results, $0.03 cache breaks, $0.03 the rest."
+    assert causes_sentence(causes) == (
+        "$0.10: $0.04 carrying tool results, $0.03 cache breaks, $0.02 carrying the conversation, $0.01 the rest."
+    )
+
+
+def test_calls_that_another_session_counts_are_no_part_of_the_cost() -> None:
+    copied = [(0, CallsCopied("the original", 1, 2))]
+    evidence = SessionEvidence(session(), [call(1), call(2), call(3)], copied=copied)
+
+    causes = cost_causes(evidence.counted_turns, [], total=0.1, price_of=price)
+
+    assert math.fsum(cause.dollars for cause in causes) == pytest.approx(0.1)
 
 
 def test_what_nothing_explains_comes_last_and_is_named_where_it_is_large() -> None:

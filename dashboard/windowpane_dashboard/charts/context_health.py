@@ -26,7 +26,7 @@ def health_chart(health: ContextHealth, palette: Palette) -> go.Figure:
             customdata=[row.calls for row in rows], mode="lines+markers", cliponaxis=False,
             hovertemplate="%{x}: %{y:.1f} per 100 calls, %{customdata:,} calls<extra></extra>",
             line={"color": color, "width": 2, "dash": DASHES[number]},
-            marker={"size": 6, "symbol": SYMBOLS[number]},
+            marker={"size": 6, "symbol": list(SYMBOLS)[number]},
         )  # fmt: skip
     apply_layout(
         figure, palette, height=230, margin={"l": 44, "r": 8, "t": 8, "b": 64}, hovermode="closest",

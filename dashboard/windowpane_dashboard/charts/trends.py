@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, timedelta
+from html import escape
 from typing import Final
 
 import pandas as pd
@@ -11,15 +13,19 @@ import plotly.graph_objects as go
 from windowpane.text.formats import dollars, percent, ratio
 from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
 from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
+from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import Palette
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
 MARGIN: Final = timedelta(days=2)
 DAY: Final = timedelta(days=1)
-DAYS_WITH_TICKS: Final = 10
-"""Days of a range up to which each has a tick: the browser would label every twelve hours with the same day."""
-SYMBOLS: Final = ("circle", "square", "diamond", "triangle-up", "cross", "x", "circle-open")
-"""A line differs from the others by its dash and marker too, never by its color alone."""
+TICKS: Final = 5
+"""Dates that fit below a narrow chart. Each is another day: the browser would repeat one every twelve hours."""
+SYMBOLS: Final = {
+    "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚", "x": "✖", "circle-open": "○",
+}  # fmt: skip
+"""Markers and their characters. A line differs from the others by its dash and marker too, never by its color
+alone."""
 
 
 def value_text(value: float, unit: str) -> str:
@@ -42,15 +48,38 @@ def line_colors(palette: Palette) -> list[str]:
     return [palette.accent, *(color for color in components if color != palette.accent), palette.text]
 
 
+def line_looks(ranged: Trends, palette: Palette) -> dict[str, tuple[str, str, str]]:
+    """Return the color, the dash and the marker of each line."""
+    colors, symbols = line_colors(palette), list(SYMBOLS)
+    return {
+        line: (
+            palette.muted if line == OTHERS else colors[number % len(colors)],
+            DASHES[number % len(DASHES)],
+            symbols[number % len(symbols)],
+        )
+        for number, line in enumerate(ranged.frame["line"].unique())
+    }
+
+
+def trend_legend(ranged: Trends, palette: Palette) -> str:
+    """Return the names of the lines with their markers as HTML, once for all charts."""
+    items = (
+        f'<span style="white-space:nowrap"><span aria-hidden="true" style="color:{color}">'
+        f"{SYMBOLS[symbol]}</span> {escape(sanitized(line))}</span>"
+        for line, (color, _, symbol) in line_looks(ranged, palette).items()
+    )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
+
+
 def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
     """Draw one measure; None where no period has a value."""
-    colors = line_colors(palette)
+    looks = line_looks(ranged, palette)
     figure = go.Figure()
-    for number, (line, frame) in enumerate(ranged.frame.groupby("line", sort=False)):
+    for line, frame in ranged.frame.groupby("line", sort=False):
         values = values_of(frame, measure.name)
         if values.isna().all():
             continue
-        color = palette.muted if line == OTHERS else colors[number % len(colors)]
+        color, dash, symbol = looks[str(line)]
         texts = [
             escape_label(f"{line}\n{period:%Y-%m-%d}: {value_text(value, measure.unit)}, {sessions:,} sessions")
             for period, value, sessions in zip(frame["period"], values, frame["sessions"], strict=True)
@@ -58,8 +87,8 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         figure.add_scatter(
             x=frame["period"], y=values, name=escape_label(str(line)), mode="lines+markers", hovertext=texts,
             hovertemplate="%{hovertext}<extra></extra>", connectgaps=False,
-            line={"color": color, "width": 2, "dash": DASHES[number % len(DASHES)]},
-            marker={"size": 6, "symbol": SYMBOLS[number % len(SYMBOLS)]}, cliponaxis=False,
+            line={"color": color, "width": 2, "dash": dash},
+            marker={"size": 6, "symbol": symbol}, cliponaxis=False,
         )  # fmt: skip
     if not figure.data:
         return None
@@ -67,16 +96,14 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
     for mark in ranged.marks:
         if mark.measure == measure.name:
             figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
+            change = " to ".join(value_text(value, measure.unit) for value in (mark.before, mark.after))
             figure.add_scatter(
                 x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
-                hovertext=[escape_label(f"{mark.agent} {mark.release}")],
+                hovertext=[escape_label(f"{mark.agent} {mark.release}\nper session: {change}")],
                 marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
             )  # fmt: skip
     first, last = _around(ranged.frame["period"])
-    apply_layout(
-        figure, palette, height=210, margin={"l": 52, "r": 8, "t": 8, "b": 52}, hovermode="closest",
-        showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.18, "yanchor": "top", "font": {"size": 11}},
-    )  # fmt: skip
+    apply_layout(figure, palette, height=180, margin={"l": 52, "r": 8, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(
         xaxis=axis(
             palette,
@@ -84,7 +111,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
             type="date",
             range=(first, last),
             tickformat="%b %-d",
-            dtick=DAY / timedelta(milliseconds=1) if last - first <= DAYS_WITH_TICKS * DAY else None,
+            dtick=math.ceil((last - first) / DAY / TICKS) * DAY / timedelta(milliseconds=1),
         ),
         yaxis=axis(
             palette,

@@ -34,13 +34,10 @@ def headline(text: str) -> None:
     st.subheader(escape_markdown(text), anchor=False)
 
 
-def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+def chart(figure: go.Figure, *, key: str, alt: str) -> None:
     """Show a small chart without buttons, whose data stands next to it already."""
     config = {**CONFIG, "displayModeBar": False}
-    selecting: dict[str, Any] = {}
-    if on_select is not None:
-        selecting = {"on_select": on_select, "selection_mode": "points"}
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config, **selecting)
+    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
 
 
 def main_chart(figure: go.Figure, *, key: str, alt: str) -> None:

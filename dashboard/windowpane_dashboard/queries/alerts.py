@@ -11,8 +11,7 @@ from typing import Final
 import pandas as pd
 
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.alerts.summary import value_text
-from windowpane.core.events import AlertResolved, NotificationDelivered, NotificationFailed
+from windowpane.core.events import NotificationDelivered, NotificationFailed
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.metrics.families import session_label
@@ -20,7 +19,7 @@ from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
-from windowpane.text.formats import UNKNOWN, count, decimal, seconds
+from windowpane.text.formats import count, seconds
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
@@ -279,29 +278,6 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...
 def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:
     query = EventFilter(session_id=row.session_id, types=types, turn_from=turn, turn_to=turn, limit=MESSAGES)
     return intact_events(reader.events_or_damage(query))
-
-
-def resolution(reader: EventReader, row: AlertRow) -> AlertResolved | None:
-    """Return the event that resolved a firing, with the value at that moment."""
-    if row.resolved_turn is None:
-        return None
-    for stored in _at(reader, row, row.resolved_turn, "alert.resolved"):
-        data = stored.event.data
-        if (
-            isinstance(data, AlertResolved)
-            and data.alert == row.alert
-            and data.crossing_turn == row.crossing_turn
-        ):
-            return data
-    return None
-
-
-def quantity_text(alert: str, value: float | None) -> str:
-    """Return a value in the unit of its alert: `93%`, `18,600 tokens`, `2.5`."""
-    if value is None:
-        return UNKNOWN
-    rule = RULES_BY_NAME.get(alert)
-    return decimal(value) if rule is None else value_text(value, rule.unit)
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import pandas as pd
 
@@ -38,21 +38,10 @@ class Measure:
     """The value is an estimate where the output of calls is."""
 
 
-def _sum(column: str) -> Callable[[ComparedSession], MeasureValue]:
-    def total(side: ComparedSession) -> MeasureValue:
-        reported = side.timeline.turns[column].dropna()
-        return float(reported.sum()) if len(reported) else None
-
-    return total
-
-
-def _share(column: str) -> Callable[[ComparedSession], MeasureValue]:
-    def share(side: ComparedSession) -> MeasureValue:
-        calls = side.timeline.turns.dropna(subset="sent")
-        sent = float(calls["sent"].sum())
-        return float(calls[column].sum()) / sent if sent else None
-
-    return share
+def _stale(side: ComparedSession) -> MeasureValue:
+    calls = side.timeline.turns.dropna(subset="sent")
+    sent = float(calls["sent"].sum())
+    return float(calls["stale_tokens"].sum()) / sent if sent else None
 
 
 def _zone(side: ComparedSession) -> MeasureValue:
@@ -80,26 +69,14 @@ def _cache(side: ComparedSession) -> MeasureValue:
     return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
 
-def _threshold(zone: Literal["yellow", "red"]) -> Callable[[ComparedSession], MeasureValue]:
-    def start(side: ComparedSession) -> MeasureValue:
-        limits = next((span.limits for span in reversed(side.timeline.spans) if span.limits is not None), None)
-        return None if limits is None else getattr(limits, f"{zone}_tokens") / limits.limit_tokens
-
-    return start
-
-
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
     Measure("turns", lambda side: side.row.turns, tokens),
     Measure("peak utilization", lambda side: side.row.peak_utilization, percent),
     Measure("worst zone", _zone, _zone_text),
-    Measure("yellow from", _threshold("yellow"), percent),
-    Measure("red from", _threshold("red"), percent),
     Measure("overflows", lambda side: side.row.overflows, tokens),
     Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
-    Measure("of these stale", _share("stale_tokens"), percent),
-    Measure("of these duplicate", _share("duplicate_tokens"), percent),
-    Measure("tokens added", _sum("added_tokens"), tokens),
+    Measure("of these stale", _stale, percent),
     Measure("output tokens", lambda side: side.row.output_tokens, tokens, by_output=True),
     Measure("cost", lambda side: side.row.cost_dollars, dollars, by_output=True),
     Measure("input from the cache", _cache, percent),
@@ -130,7 +107,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
     texts = _text(measure, one, first), _text(measure, other, second)
     if first is None or second is None:
         return (*texts, UNKNOWN)
-    if first == second:
+    if texts[0] == texts[1]:
         return (*texts, "same")
     if measure.value is _zone:
         change = "worse" if second > first else "milder"
@@ -157,23 +134,3 @@ def compare_headline(frame: pd.DataFrame) -> str:
     if not differences:
         return "The two sessions are alike in size, loss and cost; the table has the other differences."
     return f"B against A: {', '.join(differences)}."
-
-
-def zone_reason(one: ComparedSession, other: ComparedSession) -> str:
-    """Return why the side with the lower utilization is in the worse zone; empty where it is not."""
-    sides = sorted((("A", one), ("B", other)), key=lambda side: side[1].row.peak_utilization or 0.0)
-    (low, lower), (high, higher) = sides
-    zones, shares = [_zone(lower), _zone(higher)], [lower.row.peak_utilization, higher.row.peak_utilization]
-    if None in zones or None in shares or shares[0] == shares[1] or zones[0] <= zones[1]:  # type: ignore[operator]
-        return ""
-    starts = [_threshold("yellow")(side) for side in (lower, higher)]
-    if None in starts or starts[0] == starts[1]:
-        return (
-            f"{low} was in a worse zone at a lower utilization because zones also count the room that a reply "
-            f"needs, and its thresholds changed during the session."
-        )
-    return (
-        f"{low} was in a worse zone at a lower utilization because its zones start lower: yellow at "
-        f"{percent(starts[0])} of its limit, in {high} at {percent(starts[1])}. Tokens reserved for the reply "
-        "and the safety margin lower them."
-    )

@@ -9,20 +9,18 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import pandas as pd
 
 from windowpane.config.loading import load_config
 from windowpane.config.schema import CostBudget
-from windowpane.core.files import SHARED_MEMORY, WAL
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
-from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending, StoreSize
+from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
 from windowpane.text.forecasts import next_band, next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
@@ -34,8 +32,6 @@ FIRINGS: Final = 2_000
 LIVE_READ: Final = 50
 """Live sessions of which the nearest are chosen, those under most pressure."""
 CARDS: Final = 6
-BESIDE = ("", WAL, SHARED_MEMORY)
-"""The database file and those SQLite keeps next to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +239,3 @@ def retention_text(days: float, most_bytes: int) -> str:
     number = int(days)
     text = count(number, "day") if days == number else f"{days:g} days"
     return f"after {text} without an event or beyond {size(most_bytes)}"
-
-
-def bytes_on_disk(path: Path) -> int:
-    """Return the size of the database with its write-ahead log."""
-    files = (path.with_name(path.name + suffix) for suffix in BESIDE)
-    return sum(file.stat().st_size for file in files if file.exists())
-
-
-def storage_text(stored: StoreSize, on_disk: int) -> str:
-    """Return the size: `13.4 MB on disk, 12,022 events of 15 sessions`."""
-    return f"{size(on_disk)} on disk, {count(stored.events, 'event')} of {count(stored.sessions, 'session')}"

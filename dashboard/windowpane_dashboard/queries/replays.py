@@ -14,15 +14,8 @@ from windowpane.store.replays import ReplayRow, ReplayRunRow
 from windowpane.text.formats import count, dollars, percent, ratio, tokens_short
 
 AS_RECORDED: Final = "as recorded"
-LOWER_IS_BETTER: Final = {
-    "overflows": True, "tokens sent": True, "cost tokens": True, "dollars": True, "cached": False,
-    "evicted": None, "compressions": None, "fidelity": False, "regrets": True, "regret share": True, "peak": True,
-}  # fmt: skip
-"""Columns: True where less is better, None where neither is."""
-DECIMALS: Final = {"dollars": 2, "cached": 2, "fidelity": 2, "regret share": 3, "peak": 2}
-"""Visible decimals: values that look the same are equally good."""
-SIGNIFICANT_DIGITS: Final = {"tokens sent": 3, "cost tokens": 3}
-"""Significant digits, where a column is shown as `8.31M`."""
+FIDELITY_DECIMALS: Final = 2
+"""Fidelities that look the same are equally good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +102,6 @@ def _record(result: SetupResult) -> dict[str, Any]:
     }
 
 
-def best_cells(frame: pd.DataFrame) -> dict[str, set[int]]:
-    """Return the best rows of each column; none where all are equal."""
-    best_rows: dict[str, set[int]] = {}
-    frame = frame[frame["under"] != AS_RECORDED]  # its calls hold what no recording shows, such as tools
-    for name, lower in LOWER_IS_BETTER.items():
-        values = pd.to_numeric(frame[name], errors="coerce").map(lambda value, name=name: _rounded(value, name))
-        if lower is None or values.nunique(dropna=True) < 2:
-            continue
-        best = values.min() if lower else values.max()
-        best_rows[name] = {int(row) for row in frame.index[values == best]}
-    return best_rows
-
-
-def _rounded(value: float, name: str) -> float:
-    if name in SIGNIFICANT_DIGITS and value > 0:
-        return float(f"{value:.{SIGNIFICANT_DIGITS[name]}g}")
-    return round(value, DECIMALS.get(name, 0)) if value == value else value  # noqa: PLR0124  # NaN stays
-
-
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
     """Return the managed setup with the fewest overflows; among those the best fidelity, then the least cost.
 
@@ -142,7 +116,7 @@ def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
 
 
 def _rank(result: SetupResult) -> tuple[float, float, float]:
-    fidelity = round(result.mean("fidelity") or 0.0, DECIMALS["fidelity"])
+    fidelity = round(result.mean("fidelity") or 0.0, FIDELITY_DECIMALS)
     return result.total("overflows"), -fidelity, result.total("cost_tokens")
 
 

@@ -25,8 +25,8 @@ SUMMED: Final = (
 )  # fmt: skip
 CHANGE: Final = 0.25
 """Relative change of a value from which on the release that came with it is marked."""
-MINIMUM_SESSIONS: Final = 3
-"""Sessions on each side of a new release without which nothing is compared."""
+MINIMUM_COMPARED: Final = 10
+"""Sessions of each line, and on each side of a new release, below which nothing is compared."""
 ALIKE: Final = 0.05
 """Relative difference up to which two lines are about the same."""
 COMPARED_PERIODS: Final = 5
@@ -182,10 +182,6 @@ def _counted_again(repeated: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return again.groupby(keys)[list(SUMMED_BY_DAY)].sum()
 
 
-MINIMUM_COMPARED: Final = 10
-"""Sessions of each line below which nothing is compared."""
-
-
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
     """One of two lines that are compared: its sessions in the range, and its value of each measure."""
@@ -279,7 +275,7 @@ def _changes(old: _Counted, new: _Counted, *, agent: str, release: str, period: 
         return
     together = [_Counted(side.sums.assign(all=0), side.repeated.assign(all=0)) for side in (old, new)]
     sides = [_measured(side, ["all"]).iloc[0] for side in together]
-    if min(side["sessions"] for side in sides) < MINIMUM_SESSIONS:
+    if min(side["sessions"] for side in sides) < MINIMUM_COMPARED:
         return
     for measure in MEASURES:
         before, after = (float(_per_session(side, measure.name)) for side in sides)

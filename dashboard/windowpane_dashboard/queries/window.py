@@ -221,17 +221,14 @@ def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) 
         {
             "what": [block_name(row) for row in rows],
             "target": [row.target or "" for row in rows],
-            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "why": [removal_text(row) for row in rows],
-            "again": pd.array(again, dtype="int64"),
-            "turns between": pd.array(
-                [back - (row.turn_removed or back) for row, back in zip(rows, again, strict=True)], dtype="int64"
-            ),
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "dollars": pd.array(
                 [a_token.get(back, float("nan")) * row.tokens for row, back in zip(rows, again, strict=True)],
                 dtype="float64",
             ),
+            "again": pd.array(again, dtype="int64"),
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "why": [removal_text(row) for row in rows],
             "preview": [row.preview or "" for row in rows],
             "block": [row.block_id for row in rows],
             "session_turn": [row.turn_removed or row.turn_added for row in rows],

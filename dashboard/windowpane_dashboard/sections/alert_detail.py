@@ -23,8 +23,6 @@ from windowpane_dashboard.queries.alerts import (
     alert_title,
     deliveries,
     duration_text,
-    quantity_text,
-    resolution,
     settings_text,
     silence_text,
 )
@@ -43,7 +41,7 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
     st.caption(
         escape_markdown(
             f"True from turn {row.crossing_turn}, fired at turn {row.fired_turn}{since}; {outcome.text} "
-            f"({duration_text(outcome)})." + _value_text(store, row)
+            f"({duration_text(outcome)})."
         )
     )
     _delivery_list(deliveries(store, row))
@@ -68,16 +66,6 @@ def _change(row: AlertRow) -> None:
             st.code(threshold, language=None)
         st.caption("In windowpane.yml, the alert off in all sessions:")
         st.code(disable, language=None)
-
-
-def _value_text(store: EventReader, row: AlertRow) -> str:
-    ended = resolution(store, row)
-    value = quantity_text(row.alert, row.value)
-    limit = "" if row.threshold is None else f", threshold {quantity_text(row.alert, row.threshold)}"
-    text = "" if row.value is None else f" Value {value}{limit}"
-    if ended is not None and ended.value is not None:
-        text += f"{';' if text else ''} at its end {quantity_text(row.alert, ended.value)}"
-    return f"{text}." if text else ""
 
 
 def _delivery_list(sent: tuple[MessageDelivery, ...]) -> None:

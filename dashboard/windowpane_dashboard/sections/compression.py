@@ -14,7 +14,7 @@ from windowpane.core.characters import plain
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, dollars, ratio, reduction, seconds, tokens
+from windowpane.text.formats import count, dollars, seconds, tokens
 from windowpane.text.losses import soundness_text
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -50,7 +50,6 @@ _AFTER: Final = {
     "content": "Tokens of its replacement.",
     "window": "Tokens of the whole window: the provider's total of the first call after.",
 }
-_FIDELITY: Final = "Share of the facts that the compression kept, 0 to 1; the facts are listed below."
 _FAULTS: Final = "Wrong or reversed statements, and damage to the form, that were found; there may be others."
 _FACTS: Final = {
     "kept": ("green", "✓"),
@@ -106,19 +105,12 @@ def _show(
 ) -> None:
     data, window = compression.data, compression.window
     subject, sizes = data.scope, compression.sizes
-    columns = st.columns(6, gap="small")
-    columns[0].metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
-    columns[1].metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
-    columns[2].metric(
-        "Ratio",
-        reduction(data.ratio),
-        help="Tokens of the replaced content / its replacement; higher is smaller.",
-    )
-    fidelity = compression.fidelity
-    columns[3].metric("Fidelity", ratio(fidelity.score if fidelity else None), help=_FIDELITY)
-    columns[4].metric("Faults found", faults_count(fidelity), help=_FAULTS)
-    columns[5].metric("Outcome", data.outcome, help=escape_markdown(data.reason) if data.reason else None)
-    parts = [f"{compression_label(compression)}; trigger {data.trigger.replace('_', ' ')}"]
+    before_metric, after_metric, faults = st.columns(3, gap="small")
+    before_metric.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
+    after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
+    faults.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS)
+    outcome = f"{data.outcome}: {data.reason}" if data.reason else data.outcome
+    parts = [f"{outcome}; trigger {data.trigger.replace('_', ' ')}"]
     if window is not None and subject == "content":
         parts.append(
             f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"

@@ -1,16 +1,18 @@
-"""The causes of the cost, and the input from the prompt cache."""
+"""The causes of the cost, the cost of each call, and the calls that broke the prompt cache."""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
 
-from windowpane.text.formats import count, stated_totals
-from windowpane_dashboard.charts.downsample import downsampled_rows
+from windowpane.report.findings import read_evidence
+from windowpane.text.formats import copied_calls, count, dollars, stated_totals, tokens
+from windowpane.text.labels import CACHE_BREAK_LABELS
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
 from windowpane_dashboard.sections.findings import causes_section
 from windowpane_dashboard.sections.session_tabs import SessionView
+from windowpane_dashboard.sections.timeline import select_turn
 
 _COLUMNS = {
     "turn": "turn",
@@ -26,17 +28,17 @@ _COLUMNS = {
 }
 _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
 """Columns that are omitted where no turn has a value."""
-_INPUT = ["uncached", "written to the cache", "read from the cache"]
-DRAWN_CALLS, PIXELS = 600, 230
 
 
 def cost_section(view: SessionView) -> None:
-    """Draw the causes of the cost, then input by cache state, and dollars."""
+    """Draw the causes of the cost, and the calls as a table."""
     row, timeline = view.row, view.timeline
     causes_section(view.snapshot, row, timeline)
     totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
     if any(totals):
         st.text(f"{stated_totals(*totals).capitalize()}.")
+    if row.copied_turns:
+        st.text(f"{copied_calls(row.copied_turns)}.")
     _calls(timeline.turns)
 
 
@@ -46,17 +48,8 @@ def _calls(turns: pd.DataFrame) -> None:
     if calls[["input", "cost"]].isna().all(axis=None):
         st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
         return
-    drawn = calls.iloc[downsampled_rows(calls[[*_INPUT, "cost"]].fillna(0).to_numpy(dtype=float), DRAWN_CALLS)]
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.caption("Input tokens of each call")
-        st.bar_chart(drawn, x="turn", y=_INPUT, height=PIXELS, alt="Input tokens by cache state, as in the table")
-    with right:
-        if calls["cost"].any():
-            st.caption("Dollars of each call")
-            st.bar_chart(drawn, x="turn", y="cost", height=PIXELS, alt="Dollars of each call, as in the table")
-        else:
-            st.caption("The price of this model is unknown.")
+    if not calls["cost"].any():
+        st.caption("The price of this model is unknown.")
     estimated = int(turns["recorded_output_tokens"].notna().sum())
     if estimated:
         st.caption(
@@ -64,9 +57,48 @@ def _calls(turns: pd.DataFrame) -> None:
             "only the start of the reply, which the table has next to the estimate."
         )
     widgets.folded_table(
-        "Cost and cache as a table",
+        "Each call",
         lambda: calls,
         key="cost_data",
         alt="Input, output, cost and duration of each call",
         numbers={"cost": DOLLARS, "by published prices": DOLLARS, "duration": SECONDS},
     )
+
+
+def cache_breaks_section(view: SessionView) -> None:
+    """Draw the list of cache breaks; selecting one shows its turn."""
+    row = view.row
+    breaks = read_evidence(view.snapshot.store, row, ()).breaks
+    money = "" if row.cache_break_dollars is None else f" for {dollars(row.cache_break_dollars)} more"
+    st.text(
+        f"{count(row.cache_breaks, 'call')} sent {tokens(row.cache_break_tokens)} tokens as new input{money} "
+        "instead of reading them from the prompt cache."
+    )
+    frame = pd.DataFrame(
+        {
+            "turn": [turn for turn, _ in breaks],
+            "why": [CACHE_BREAK_LABELS[broken.cause] for _, broken in breaks],
+            "tokens again": [broken.rewritten_tokens for _, broken in breaks],
+            "cached before": [broken.cached_tokens for _, broken in breaks],
+            "cost": pd.array([broken.dollars for _, broken in breaks], dtype="Float64"),
+            "idle": pd.array([broken.idle_seconds for _, broken in breaks], dtype="Float64"),
+            "first changed block": [broken.block_id or "–" for _, broken in breaks],
+        }
+    )
+    config = st.column_config
+    widgets.table(
+        frame,
+        key="cache_breaks_table",
+        alt="Calls that sent more than half of a cached prefix again",
+        on_row=lambda number: select_turn(breaks[number][0], int(view.timeline.turns["turn"].iloc[-1])),
+        numbers={"cost": DOLLARS, "idle": SECONDS},
+        column_config={
+            "turn": config.NumberColumn(width=60),
+            "why": config.TextColumn(width=330),
+            "tokens again": config.NumberColumn(width=100),
+            "cached before": config.NumberColumn(width=106),
+            "cost": config.NumberColumn(width=76),
+            "idle": config.NumberColumn("since the call before", width=140),
+        },
+    )
+    st.caption("Compactions, rewinds and cleared windows send a new beginning and do not count.")

@@ -89,7 +89,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
 
 
 def names_sentence(costs: Sequence[NamedCost]) -> str:
-    """Return the answer of the table: the dearest name, and the tools that were sent and never called."""
+    """Return the answer of the table: the most expensive name, and the tools that were sent and never called."""
     first = costs[0]
     where = f", most in {first.repositories[0]}" if first.repositories else ""
     calls = f" for {count(first.calls, 'call')}" if first.calls else ""

@@ -64,10 +64,10 @@ def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline)
 
 def _read(snapshot: StoreSnapshot, row: SessionRow) -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
     def read() -> tuple[tuple[CostCause, ...], tuple[Finding, ...]]:
-        turns = snapshot.store.turns(row.session_id)
-        evidence = read_evidence(snapshot.store, row, turns, now=time.time())
+        evidence = read_evidence(snapshot.store, row, snapshot.store.turns(row.session_id), now=time.time())
         listed = findings(evidence)
-        return cost_causes(turns, evidence.breaks, total=row.cost_dollars, findings=listed), listed
+        causes = cost_causes(evidence.counted_turns, evidence.breaks, total=row.cost_dollars, findings=listed)
+        return causes, listed
 
     name = "causes" if row.ended else f"causes {int(time.time() // 60)}"
     causes: tuple[tuple[CostCause, ...], tuple[Finding, ...]] = store_access.cached_for_session(
@@ -78,7 +78,7 @@ def _read(snapshot: StoreSnapshot, row: SessionRow) -> tuple[tuple[CostCause, ..
 
 def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
     finding = line.finding
-    money, text, turns, action = st.columns([1.3, 7, 2.4, 1.5], vertical_alignment="center", gap="small")
+    money, text, turns, action = st.columns([1.3, 7, 2.4, 1.6], vertical_alignment="center", gap="small")
     money.markdown(line.amount)
     parts = [line.name, f"{finding.text}. {finding.advice}" if finding else ""]
     text.markdown(escape_markdown(": ".join(part for part in parts if part)))
@@ -92,7 +92,7 @@ def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
                 on_click=_show,
                 args=(f"finding_{number}_{index}", evidence.turn, last),
             )
-    if finding and action.button("Try in Replay", key=f"finding_replay_{number}", icon=":material/replay:"):
+    if finding and action.button("Try in Replay", key=f"finding_replay_{number}"):
         trial = finding.trial
         position = ReplayAddress(
             simulate=row.session_id, policies=",".join(trial.policies), window=str(trial.window_tokens)

@@ -65,7 +65,7 @@ def hits_list(result: ContentHits, titles: Mapping[str, str], *, query: str) -> 
     if not rows:
         st.text(f"No captured content contains this. {_coverage(result)}")
         return
-    with st.container(key="hits", gap="xsmall"):
+    with st.container(key="hits", gap="small"):
         for row in rows:
             block = row.occurrence
             names = (titles.get(block.session_id), f"turn {block.turn}", occurrence_name(block))

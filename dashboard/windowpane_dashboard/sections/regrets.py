@@ -33,7 +33,6 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "why": st.column_config.TextColumn("reason", width=262),
             "again": st.column_config.NumberColumn("again at turn", width=92),
-            "turns between": st.column_config.NumberColumn(width=96),
             "tokens": st.column_config.NumberColumn("tokens again", width=92),
             "dollars": st.column_config.NumberColumn(
                 "≈ cost", width=76, help="Its share, by tokens, of the call that read it again."

@@ -14,6 +14,7 @@ from windowpane.text.forecasts import compaction_level_text, next_band, next_eve
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
+    copied_calls,
     count,
     dollars,
     percent,
@@ -81,10 +82,11 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
 
     With an *alert*, the window is the fullest of its turn: what was reduced before the call counts too.
     """
+    metrics = (_window(row, timeline, alert), _forecast(row, timeline), _cost(row), _lost(row, timeline))
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
     ):
-        for label, value, help_text in (_window(row, timeline, alert), *_metrics(row, timeline)):
+        for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
         with st.popover("More metrics"):
             for label, value, help_text in _more_metrics(row, timeline):
@@ -104,14 +106,6 @@ def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tupl
     if share is not None:
         text = f"{percent(share, estimated=row.is_estimated)} {ZONE_SHAPES[zone] if zone else ''}".strip()
     return label, text, f"Used tokens / limit {call}: {size} tokens of {tokens(row.limit_tokens)}."
-
-
-def _metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
-    return [
-        _forecast(row, timeline),
-        _cost(row),
-        _lost(row, timeline),
-    ]
 
 
 def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
@@ -150,6 +144,8 @@ def _cost(row: SessionRow) -> tuple[str, str, str]:
 
 def _cost_help(row: SessionRow) -> str:
     text = "Cost of all model calls so far."
+    if row.copied_turns:
+        text += f" {copied_calls(row.copied_turns)}."
     if not row.estimated_outputs:
         return text
     calls = f"{count(row.estimated_outputs, 'call')} of {row.turns:,}"

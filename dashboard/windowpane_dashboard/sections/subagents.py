@@ -54,14 +54,11 @@ def children_section(store: EventReader, row: SessionRow) -> None:
         if figure is not None:
             widgets.chart(figure, key="team", alt="Sessions of the team from start to end, as in the table below")
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
-    costs = [child.cost_dollars for child in children if child.cost_dollars is not None]
     sent = sum(child.input_tokens for child in children)
-    estimated = any(child.is_cost_estimated for child in children)
-    cost = f" and cost {dollars(sum(costs), estimated=estimated)}" if costs else ""
     worst = [child for child in children if child.worst_zone in ("red", "overflow")]
     st.text(
         f"{count(len(children), 'sub-agent')} worked in separate windows; their calls sent {tokens(sent)} "
-        f"tokens{cost}. {count(len(worst), 'of them', 'of them')} reached red."
+        f"tokens. {count(len(worst), 'of them', 'of them')} reached red."
     )
     frame = children_frame(store, row.session_id, children)
     widgets.table(

@@ -13,7 +13,7 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 
 def threshold_section(snapshot: StoreSnapshot) -> None:
-    """Draw the advice for each agent, the dearest first."""
+    """Draw the advice for each agent, the most expensive first."""
     st.subheader("When to compact", anchor=False, divider="grey")
     advice = store_access.threshold_advice(snapshot)
     if not advice:

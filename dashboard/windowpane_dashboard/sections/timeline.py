@@ -11,11 +11,8 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
-from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import percent, tokens
-from windowpane.text.labels import COMPONENT_LABELS
-from windowpane.text.zones import zone_label
 from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
@@ -154,15 +151,4 @@ def chart_description(turns: pd.DataFrame) -> str:
         f"Stacked area of tokens by component over {int(turns['ended'].sum()):,} turns. "
         f"Highest at turn {peak['turn']} with {tokens(peak['used'])} tokens; "
         f"at the last turn {tokens(last['used'])} tokens{share}{zone}."
-    )
-
-
-def chart_table(turns: pd.DataFrame) -> pd.DataFrame:
-    """Return the values of the chart, one row per turn."""
-    columns: list[str] = ["turn", "used", *COMPONENTS, "limit_tokens", "utilization", "added_tokens"]
-    labels: dict[str, str] = {str(component): word for component, word in COMPONENT_LABELS.items()}
-    data = turns[columns].rename(columns={**labels, "limit_tokens": "limit", "added_tokens": "added"})
-    return data.assign(
-        utilization=[percent(share) for share in turns["utilization"]],
-        zone=[zone_label(zone) for zone in turns["zone"]],
     )

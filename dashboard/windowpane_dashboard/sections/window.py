@@ -121,7 +121,7 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
                 "candidates have one",
             ),
             "from turn": st.column_config.NumberColumn("since turn", width=70),
-            "preview": st.column_config.TextColumn(width=260),
+            "preview": st.column_config.TextColumn("text", width=260),
             "block": st.column_config.TextColumn(width=64),
             "last used": st.column_config.TextColumn(
                 width=70,

@@ -134,7 +134,7 @@ def table_section(listed: Firings, now: float) -> None:
         height="content" if len(frame) <= 12 else 470,
         column_config={
             "severity": config.TextColumn(width=76),
-            "alert": config.TextColumn(width=132),
+            "alert": config.TextColumn(width=176),
             "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),

@@ -15,12 +15,14 @@ from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.charts.zone_bands import forecast_turns
 from windowpane_dashboard.page import address, messages, store_access, widgets
+from windowpane_dashboard.page.number_formats import SHARE
 from windowpane_dashboard.page.session_picker import OFFERED
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, zone_reason
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
 from windowpane_dashboard.queries.filters import CompareAddress, SessionAddress
 from windowpane_dashboard.queries.titles import picker_label, session_title
-from windowpane_dashboard.sections.timeline import chart_description, chart_table
+from windowpane_dashboard.sections.timeline import chart_description
+from windowpane_dashboard.sections.turn_table import turn_table
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 PAGE = "compare"
@@ -43,8 +45,6 @@ def main() -> None:
         frame = differences(*sides)
         with head:
             widgets.headline(compare_headline(frame))
-            if reason := zone_reason(*sides):
-                st.caption(reason)
         charts(sides)
         st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(
@@ -94,10 +94,6 @@ def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
             format_func=lambda listed: plain(picker_label(rows[listed])),
             **address.bound_widget(PAGE, name, session_id),
         )
-    swapped = CompareAddress(other, one).to_query()
-    bar.container(width="content").button(
-        "Swap", icon=":material/swap_vert:", on_click=lambda: address.write(PAGE, swapped)
-    )
     address.write(PAGE, CompareAddress(one, other).to_query())
     return [rows[one], rows[other]]
 
@@ -142,9 +138,10 @@ def charts(sides: list[ComparedSession]) -> None:
         widgets.main_chart(figure, key=f"compare_chart_{letter}", alt=chart_description(turns))
         widgets.folded_table(
             f"{letter} as a table",
-            partial(chart_table, turns),
+            partial(turn_table, turns),
             key=f"compare_data_{letter}",
             alt=f"Turns of {letter}",
+            numbers={"utilization": SHARE},
         )
 
 

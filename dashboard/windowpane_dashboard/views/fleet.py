@@ -8,8 +8,6 @@ from typing import Final
 import streamlit as st
 
 from windowpane.config.loading import load_config
-from windowpane.config.paths import default_store
-from windowpane.core.store_names import StoreUrl
 from windowpane.core.times import midnight
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import Phrase, Subject, fleet_phrases
@@ -25,11 +23,9 @@ from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
     STYLING,
     Fleet,
-    bytes_on_disk,
     configured_budgets,
     fleet_frame,
     retention_text,
-    storage_text,
 )
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.fleet_search import fleet_search
@@ -71,8 +67,8 @@ def main() -> None:
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)
-    with messages.report_read_errors("The size of the store cannot be read"):
-        store_line(snapshot)
+    if snapshot.projects is None:
+        retention_line()
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -88,20 +84,14 @@ def spending_line(snapshot: StoreSnapshot, now: float) -> None:
         st.caption(escape_markdown(" · ".join(texts)))
 
 
-def store_line(snapshot: StoreSnapshot) -> None:
-    """Draw the size of the store and its retention."""
-    size = snapshot.store.size()
-    if snapshot.projects is not None:
-        st.caption(f"{count(size.events, 'event')} of {count(size.sessions, 'session')}.")
-        return
-    name = default_store()
-    stored = storage_text(size, size.bytes if isinstance(name, StoreUrl) else bytes_on_disk(name))
+def retention_line() -> None:
+    """Draw when sessions are deleted."""
     try:
         limits = load_config().store
-        retention = f"Sessions are deleted {retention_text(limits.retention_days, limits.retention_bytes)}."
+        text = f"Sessions are deleted {retention_text(limits.retention_days, limits.retention_bytes)}."
     except ConfigurationError as error:
-        retention = f"The retention is unknown, because the configuration cannot be read ({error})."
-    st.caption(escape_markdown(f"{stored}. {retention}"))
+        text = f"The retention is unknown, because the configuration cannot be read ({error})."
+    st.caption(escape_markdown(text))
 
 
 def address_filters() -> FleetFilters:
@@ -144,7 +134,7 @@ def session_table(listed: Fleet, now: float) -> None:
         numbers={"cost": None, "window": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left"),
-            "repository": config.TextColumn(width=150, help="repository or folder, branch"),
+            "repository": config.TextColumn(width=190, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit at the last turn; ≈ estimated"
             ),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import pandas as pd
 import streamlit as st
-from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
 from windowpane.store.interface import SessionFilter
@@ -21,7 +19,6 @@ from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.queries.replays import (
     SetupResult,
-    best_cells,
     best_setup,
     replay_headline,
     replay_label,
@@ -36,7 +33,6 @@ from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.sections.simulate import simulate_section
 from windowpane_dashboard.sections.threshold_advice import threshold_section
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
-from windowpane_dashboard.style.theme import Palette
 
 PAGE, CHOICE = "replay", "replay_choice"
 LISTED = 200
@@ -122,15 +118,6 @@ def bound_select(
     return chosen
 
 
-def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
-    """Return the table with the best value of each column in bold and green."""
-    best = best_cells(frame)
-    style = frame.style
-    for name, rows in best.items():
-        style.map(lambda _: f"color: {palette.facts['kept']}; font-weight: 700", subset=(sorted(rows), name))
-    return style
-
-
 def recorded_sessions(snapshot: StoreSnapshot, names: list[str]) -> list[SessionRow]:
     """Return the sessions that are stored."""
     return [row for name in names if (row := snapshot.store.session(name)) is not None]
@@ -143,7 +130,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         return
     config = st.column_config
     widgets.table(
-        colored(frame, widgets.current_palette()),
+        frame,
         key="replay_results",
         alt="Values of each setup over all its sessions",
         numbers={
@@ -174,7 +161,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         },
     )
     st.caption(
-        "Best of each column in bold green. Messages, tool results and answers are recorded; the window's "
+        "Messages, tool results and answers are recorded; the window's "
         "management is simulated. "
         "The sessions as recorded include tokens that the recording does not show. "
         "Best overall: fewest overflows, then fidelity, then least cost."

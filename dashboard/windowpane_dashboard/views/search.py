@@ -14,6 +14,7 @@ from windowpane_dashboard.page import address, messages, project_choice, store_a
 from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
+from windowpane_dashboard.queries.titles import session_title, sessions_by_id
 from windowpane_dashboard.sections.block_panel import how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
 from windowpane_dashboard.sections.reading import hits_list
@@ -65,7 +66,9 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
     """Draw the matches; return a sentence about their number."""
     result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
     notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
-    titles = session_titles(snapshot, result, notes)
+    names = {one.session_id for hit in result.hits for one in hit.occurrences} | {one.session_id for one in notes}
+    rows = sessions_by_id(snapshot.store, names, recent=())
+    titles = {name: session_title(row) for name, row in rows.items()}
     with widgets.part():
         found_notes(notes, titles)
     hits_list(result, titles, query=position.text or "")
@@ -83,14 +86,6 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
     more = "" if result.is_whole else " or more"
     passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}"
     return f"Matches: {passages}{f', and {noted}' if notes else ''}."
-
-
-def session_titles(snapshot: StoreSnapshot, result: ContentHits, notes: Sequence[Note]) -> dict[str, str]:
-    """Return the titles of the sessions of the hits and notes."""
-    names = {one.session_id for hit in result.hits for one in hit.occurrences}
-    names |= {note.session_id for note in notes}
-    rows = (snapshot.store.session(name) for name in names)
-    return {row.session_id: row.title for row in rows if row is not None}
 
 
 main()

@@ -25,10 +25,9 @@ from windowpane_dashboard.queries.filters import Events, SessionAddress
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.queries.titles import picker_label
 from windowpane_dashboard.queries.window import read_turn_window
-from windowpane_dashboard.sections.cache_breaks import cache_breaks_section
 from windowpane_dashboard.sections.compression import CHOICE as COMPRESSION
 from windowpane_dashboard.sections.compression import compression_section
-from windowpane_dashboard.sections.cost import cost_section
+from windowpane_dashboard.sections.cost import cache_breaks_section, cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.findings import cost_sentence
 from windowpane_dashboard.sections.hand_over import hand_over_buttons, turn_report_button

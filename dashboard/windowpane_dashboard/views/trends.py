@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.store.interface import SessionFilter
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
-from windowpane_dashboard.charts.trends import trend_chart, value_text
+from windowpane_dashboard.charts.trends import trend_chart, trend_legend, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
@@ -55,14 +55,11 @@ def main() -> None:
         ranged = trends(rows, position, repeated)
         with head:
             widgets.headline(summary(ranged))
-        if ranged.frame.empty:
-            st.text("No call matches these filters. Clear one to see more.")
-        else:
+        if not ranged.frame.empty:
             comparison(compared_lines(rows, position, repeated), position)
-            charts(ranged)
         costs_by_name_section(reads, position, page=PAGE, days=days)
         if not ranged.frame.empty:
-            releases(ranged)
+            charts(ranged)
             widgets.folded_table(
                 "Trends as a table",
                 lambda: trends_table(ranged.frame),
@@ -124,8 +121,7 @@ def summary(ranged: Trends) -> str:
 
 def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
     """Draw whether one line is worse than another, by what happened per session."""
-    enough = sum(line.sessions >= MINIMUM_COMPARED for line in lines.values())
-    if len(lines) < 2 or (enough < 2 and position.one is None):
+    if len(lines) < 2:
         return
     names = sorted(lines, key=lambda name: lines[name].sessions < MINIMUM_COMPARED)  # stable: the newest first
     one = position.one if position.one in lines else names[0]
@@ -144,7 +140,7 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         return
     frame = pd.DataFrame(
         [(COMPARED.get(measure.name, measure.title), *_cells(measure, first, second)) for measure in MEASURES],
-        columns=["per session", "one", "other", "verdict"],
+        columns=["per session", "verdict", "one", "other"],
     )
     config = st.column_config.TextColumn
     widgets.table(
@@ -153,9 +149,9 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         alt="Two lines compared by each measure",
         height="content",
         column_config={
+            "verdict": config("", width=130),
             "one": config(f"{one[:40]} (n = {first.sessions:,})", width=220),
             "other": config(f"{other[:40]} (n = {second.sessions:,})", width=220),
-            "verdict": config("", width=160),
         },
     )
 
@@ -174,12 +170,13 @@ def _compared_line(name: str, chosen: str, lines: dict[str, ComparedLine]) -> No
 def _cells(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> tuple[str, str, str]:
     values = (line.values.get(measure.name) for line in (one, other))
     first, second = (UNKNOWN if value is None else value_text(value, measure.unit) for value in values)
-    return first, second, verdict(measure, one, other)
+    return verdict(measure, one, other), first, second
 
 
 def charts(ranged: Trends) -> None:
     """Draw one chart per measure, two in a row."""
     palette = widgets.current_palette()
+    st.html(trend_legend(ranged, palette))
     for start in range(0, len(MEASURES), 2):
         for column, measure in zip(st.columns(2, gap="medium"), MEASURES[start : start + 2], strict=False):
             with column:
@@ -189,21 +186,6 @@ def charts(ranged: Trends) -> None:
                     st.text("Not recorded in this range.")
                 else:
                     widgets.chart(figure, key=f"trend_{measure.name}", alt=f"{measure.title}, as in the table")
-
-
-def releases(ranged: Trends) -> None:
-    """Draw the values that changed with a release."""
-    if not ranged.marks:
-        return
-    st.caption("Changed by a quarter or more with a release (dotted lines)")
-    titles = {measure.name: measure for measure in MEASURES}
-    lines = []
-    for mark in ranged.marks:
-        measure = titles[mark.measure]
-        title = "cost per session" if mark.measure == "cost" else measure.title
-        before, after = value_text(mark.before, measure.unit), value_text(mark.after, measure.unit)
-        lines.append(f"{mark.agent} {mark.release} ({mark.period:%Y-%m-%d}): {title} from {before} to {after}")
-    st.text("\n".join(sanitized(line) for line in lines))
 
 
 main()

@@ -147,7 +147,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "Windowpane stops nothing: calls go on and cost as before.",
             "The alert names agent, project and amounts; Trends has the tools that cost most.",
             (
-                "Open the Fleet page ordered by cost, and the dearest session's **Cost** tab.",
+                "Open the Fleet page ordered by cost, and the most expensive session's **Cost** tab.",
                 "Stop or compact sessions that carry much and get little done.",
                 "If the budget is too small for the work, change `cost_budgets`.",
             ),
@@ -161,6 +161,15 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "Finish or note what must not be interrupted.",
             "Give long jobs to a smaller model, or start them after the reset.",
+        ),
+    ),
+    "quota_used_up": Guidance(
+        "A window of the plan's quota, of hours or days, is used up.",
+        "The provider refuses calls, or bills them, until the window ends.",
+        "The Fleet page and `windowpane top` show when the window ends.",
+        (
+            "Stop jobs that would fail now, and start them after the reset.",
+            "Change to a model or plan with its own quota for what cannot wait.",
         ),
     ),
     "audit_chain_broken": Guidance(

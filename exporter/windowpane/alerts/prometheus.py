@@ -200,6 +200,7 @@ def prometheus_rules(options: RuleOptions | None = None) -> Document:
 def _session_alert(rule: Rule, options: RuleOptions) -> Document:
     identity = "agent {{ $labels.agent }}, model {{ $labels.model }}"
     sessions = "" if is_brief(rule) else "; live sessions: {{ $value }}"
+    page = "" if rule.kind == "outside" else "?agent={{ $labels.agent | urlquery }}"
     return {
         "alert": alert_name(rule),
         "expr": firing_expression(rule),
@@ -208,7 +209,7 @@ def _session_alert(rule: Rule, options: RuleOptions) -> Document:
             "summary": f"{rule.title}: {identity}",
             "description": f"Evaluated at each turn: {condition_text(rule)}{sessions}. {rule.todo}",
             "runbook_url": f"{options.runbook_url}#{rule.runbook}",
-            "link": f"{options.dashboard_url.rstrip('/')}/?agent={{{{ $labels.agent | urlquery }}}}",
+            "link": f"{options.dashboard_url.rstrip('/')}/{page}",
         },
     }
 

@@ -186,7 +186,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Rule(
             f"cost_{zone}", f"Cost budget in {zone}", severity, "outside", "cost_budget", "at_least", "ratio",
             "{value} of the budget is spent today, at or above {threshold}",
-            "Open the dearest session of today, and see what its calls carry.",
+            "Open the most expensive session of today, and see what its calls carry.",
             threshold=share, nature="anomaly", metric="context_window_cost_dollars_total",
         )
         for zone, severity, share in GRADES
@@ -195,7 +195,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "quota_nearly_used", "Quota nearly used", "warning", "outside", "plan_quota", "at_least", "ratio",
         "{value} of the plan's quota is used, at or above {threshold}",
         "Finish what must be finished in this window, or change to another model or plan.",
-        threshold=0.90, nature="anomaly",
+        threshold=0.90, nature="anomaly", inhibited_by=("quota_used_up",),
+        metric="context_window_quota_used_ratio",
+    ),
+    Rule(
+        "quota_used_up", "Quota used up", "critical", "outside", "plan_quota", "at_least", "ratio",
+        "{value} of the plan's quota is used, at or above {threshold}",
+        "Change to another model or plan, or wait for the end of this window.",
+        threshold=1.0, nature="anomaly", metric="context_window_quota_used_ratio",
     ),
     Rule(
         "output_reserve", "No room for an answer", "critical", "level", "room_tokens", "below", "tokens",

@@ -13,7 +13,7 @@ import click
 
 from windowpane.cli.dashboard_process import dashboard_process
 from windowpane.cli.demonstration import load
-from windowpane.cli.options import StoreOption, open_to_write, report_errors
+from windowpane.cli.options import DEMO_ONCE, StoreOption, open_to_write, report_errors
 from windowpane.cli.output import print_table
 from windowpane.cli.serve import listen, wait_for_stop
 from windowpane.cli.sessions import session_table
@@ -57,7 +57,7 @@ def command(port: int, metrics_port: int, store_path: StoreName | None, *, once:
       windowpane demo --once
     """
     started, config = time.perf_counter(), load_config()
-    with _fresh_store(store_path, "demo-once" if once else "demo") as store:
+    with _fresh_store(store_path, DEMO_ONCE if once else "demo") as store:
         loaded = load(store, now=time.time(), progress=_print_progress, config=config)
         events = sum(session.events for session in loaded)
         took = time.perf_counter() - started

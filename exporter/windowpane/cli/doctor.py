@@ -32,6 +32,7 @@ from windowpane.core.store_names import ENDPOINTS, StoreName, StoreUrl
 from windowpane.core.version import DISTRIBUTION, PACKAGE, install_command
 from windowpane.exceptions import WindowpaneError
 from windowpane.models.catalog import packaged_catalog
+from windowpane.models.prices import price_list
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.http.http_server import LOOPBACK, host_and_port
@@ -161,8 +162,10 @@ def _vocabulary() -> Finding:
 def _catalog() -> Finding:
     info = packaged_catalog().lookup("gpt-4o")
     if info is None or info.limit_tokens is None:
-        return Finding("problem", "models", "the model catalog does not know gpt-4o; reinstall genai-prices")
-    return Finding("ok", "models", f"genai-prices {version('genai-prices')}: windows and prices, offline")
+        return Finding(
+            "problem", "models", "the model catalog does not know gpt-4o; reinstall windowpane-observability"
+        )
+    return Finding("ok", "models", f"windows and prices of genai-prices {price_list().release}, offline")
 
 
 def _store(path: StoreName, config: Config) -> Iterator[Finding]:

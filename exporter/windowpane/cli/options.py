@@ -7,14 +7,18 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
 
 import click
 
+from windowpane.config.paths import data_folder, default_store_file
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
 from windowpane.sources.transcripts.locations import default_folders, locations
+
+DEMO_ONCE: Final = "demo-once"
+"""Folder of the store that `windowpane demo --once` makes."""
 
 if TYPE_CHECKING:  # the store is loaded by the commands that open it, not by their options
     from windowpane.config.outputs import StoreConfig
@@ -170,7 +174,7 @@ def open_to_read(path: StoreName | None) -> Iterator[StoreReader]:
     """
     from windowpane.store.open import open_reader
 
-    existing = _existing(path)
+    existing = _demo_instead_of_none(path) or _existing(path)
     try:
         reader = open_reader(existing)
     except OlderStoreError:
@@ -179,6 +183,17 @@ def open_to_read(path: StoreName | None) -> Iterator[StoreReader]:
         reader = open_reader(existing)
     with closing(reader):
         yield reader
+
+
+def _demo_instead_of_none(path: StoreName | None) -> Path | None:
+    """Return the store of `windowpane demo --once` while the user has none, with a note; else None."""
+    demo = data_folder() / DEMO_ONCE / "demo.db"
+    if path is not None or not demo.exists() or store_path_or_default(None) != default_store_file():
+        return None
+    if default_store_file().exists():
+        return None
+    click.echo("the sessions are those of the demo; `windowpane import` starts your store", err=True)
+    return demo
 
 
 @contextmanager

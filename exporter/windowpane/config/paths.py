@@ -21,11 +21,16 @@ def data_folder() -> Path:
     return Path(platformdirs.user_data_dir("windowpane", appauthor=False))
 
 
+def default_store_file() -> Path:
+    """Return the event store of a user who has configured none."""
+    return data_folder() / DEFAULT_FILE
+
+
 def default_store() -> StoreName:
     """Return the name of the event store: `WINDOWPANE_STORE`, else `windowpane.db` in the data folder."""
     given = os.environ.get("WINDOWPANE_STORE")
     if not given:
-        return data_folder() / DEFAULT_FILE
+        return default_store_file()
     return named_store(given, key="WINDOWPANE_STORE")
 
 

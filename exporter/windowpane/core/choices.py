@@ -62,6 +62,7 @@ ALERT_MAXIMA: Final[dict[str, float | None]] = {
     "cost_orange": 1.0,
     "cost_red": 1.0,
     "quota_nearly_used": 1.0,
+    "quota_used_up": 1.0,
     "output_reserve": math.inf,
     "regret": 1.0,
     "thrashing": math.inf,

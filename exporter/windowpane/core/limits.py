@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from windowpane.core.vocabulary import ZONES, Component, ContentType, LimitSource, Zone
 from windowpane.core.zones import (
@@ -160,39 +160,17 @@ class WindowLimits:
         Upwards, a zone is entered at its threshold. Downwards from *previous*, a zone ends only when used
         falls below its threshold by the hysteresis share of the limit, so a window at a threshold does not flap.
         """
+        if previous == "green" and used_tokens < self.yellow_tokens:
+            return "green"  # most often
         entered = self._highest_zone(used_tokens)
         if previous in (None, entered) or ZONES.index(entered) >= ZONES.index(previous):
             return entered
         slack = int(self.thresholds.hysteresis * self.limit_tokens)
         return min(self._highest_zone(used_tokens + slack), previous, key=ZONES.index)
 
-    def fill(self, used_tokens: int, *, previous: Zone) -> Fill:
-        """Return how full the window is with *used_tokens*, after it was in the zone *previous*."""
-        limit, usable = self.limit_tokens, self.usable_tokens
-        return Fill(
-            limit, self.source, usable, used_tokens / limit, used_tokens / usable,
-            self.zone_of(used_tokens, previous=previous), self.red_tokens,
-        )  # fmt: skip
-
     def _highest_zone(self, used_tokens: int) -> Zone:
         levels = self.yellow_tokens, self.orange_tokens, self.red_tokens
         return zone_of(used_tokens, levels, overflow_tokens=self.overflow_tokens)
-
-
-class Fill(NamedTuple):
-    """Used tokens against the limits of a window; each is a field of `Pressure`."""
-
-    limit_tokens: int | None = None
-    limit_source: LimitSource | None = None
-    usable_tokens: int | None = None
-    utilization: float | None = None
-    usable_utilization: float | None = None
-    zone: Zone | None = None
-    red_tokens: int | None = None
-
-
-UNLIMITED: Final = Fill()
-"""The fill of a window of unknown size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,20 @@ _MCP_TOOL: Final = re.compile(r"mcp__(.{1,120}?)__.")
 
 
 def mcp_server_of(tool: str) -> str | None:
-    """Return the MCP server of a tool named `mcp__SERVER__TOOL`, as Claude Code and Codex do; None for others."""
+    """Return the MCP server of a tool named `mcp__SERVER__TOOL`; None for others."""
     server = _MCP_TOOL.match(tool)
     return None if server is None else server[1]
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """Return the name of an MCP server's tool as Claude Code forms it, where another agent names both."""
+    return f"mcp__{server}__{tool}"
+
+
+def name_in_namespace(namespace: object, tool: object) -> object:
+    """Return the name of a tool that Codex calls in a namespace, which is `mcp__SERVER` for an MCP server."""
+    is_server = isinstance(namespace, str) and namespace.startswith("mcp__")
+    return f"{namespace}__{tool}" if is_server and isinstance(tool, str) else tool
 
 
 def repository_name(repository: str, folder: str) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
+OWN_SOURCE: Final = "windowpane"
+"""Source of the sessions that hold Windowpane's own alerts, about budgets, quotas and the store."""
+
 ContentType = Literal[
     "system_prompt",
     "tool_definition",

@@ -17,10 +17,13 @@ MINIMUM_SECTIONS: Final = 3
 """Sections of a template by which a text is recognized as written to it."""
 MAXIMUM_GAP: Final = 8
 """A longer step between two numbers is not a gap of a list."""
+MAXIMUM_START: Final = 40
+"""A list that continues from a number up to this one has lost its start."""
+ITEM_LINES: Final = 40
+"""Lines after an item in which the next one is looked for."""
 MAXIMUM_FAULTS: Final = 12
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
-
 TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
     "Claude Code": (
         "Primary Request and Intent", "Key Technical Concepts", "Files and Code Sections", "Errors and fixes",
@@ -33,7 +36,6 @@ TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
     "Gemini CLI": ("overall_goal", "key_knowledge", "file_system_state", "recent_actions", "current_plan"),
 }  # fmt: skip
 """Headings that agents ask their model for, in order."""
-
 CLAUDE_CODE: Final = "This session is being continued from a previous conversation"
 FRAME: Final = re.compile(
     rf"^(?:{CLAUDE_CODE}"
@@ -60,6 +62,9 @@ _TAG: Final = re.compile(
     r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
     r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
 )
+_ITEM_WITHIN: Final = re.compile(r"[^\s`] {2,40}(?:[-*+]|\d{1,2}\.) \S")
+_ANALYSIS_OF_ITEMS: Final = re.compile(r"(?m)^Analysis:\s{1,9}[-*+] ")
+"""The analysis of Claude Code starts with a sentence."""
 _UNENDED: Final = re.compile(
     r"(?:[,(\[{“«/=+&]|\b(?:a|an|the|and|or|of|to|in|on|for|with|by|is|are|was|that|which|from|at|as|be|this|but"
     r"|der|die|das|und|oder|mit|für|von|zu|le|la|les|et|ou|de|du|des|el|los|y|o|con|para|que))$",
@@ -80,6 +85,7 @@ def form_faults(text: str) -> tuple[str, ...]:
     faults = dict.fromkeys(
         (
             *_missing_sections(prose, framed=CLAUDE_CODE in text),
+            *(["Analysis has no start"] if _ANALYSIS_OF_ITEMS.search(prose) else ()),
             *_open_tags(body),
             *(["a code block is not closed"] if is_open else ()),
             *(["brackets of a code block do not match"] if any(map(_is_unbalanced, code)) else ()),
@@ -199,8 +205,10 @@ def _numbering(lines: list[str]) -> Iterator[str]:
         before = lists.get(indent)
         if before is not None and 1 < number - before.number <= MAXIMUM_GAP:
             yield f"numbering jumps from {before.number} to {number}"
-        if before is None and 1 < number <= MAXIMUM_GAP:
-            yield f"numbering starts at {number}"
+        if before is None and 1 < number <= MAXIMUM_START:
+            following = lines[index + 1 : index + 1 + ITEM_LINES]
+            if number <= MAXIMUM_GAP or any(own.startswith(f"{match[1]}{number + 1}. ") for own in following):
+                yield f"numbering starts at {number}"
         lists[indent] = _List(number, index)
 
 
@@ -228,3 +236,5 @@ def _broken_ends(lines: list[str], *, is_open: bool) -> Iterator[str]:
     for line in written:
         if line.count("`") % 2 or line.count("**") % 2:
             yield "a line has an open mark"
+        if not line.startswith("|") and _ITEM_WITHIN.search(line):
+            yield "an item starts within a line"

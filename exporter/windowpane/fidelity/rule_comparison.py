@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import STANCE_STEMS
+from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import kind_of, terms_of
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
@@ -33,36 +33,11 @@ MAXIMUM_CLAUSES: Final = 4_000
 """Clauses of a text that are compared."""
 MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
-
-_PERMIT_PHRASES: Final = (
-    r"\bno (?:need|reason|requirement)\b|\bneed ?(?:not|n['’]t)\b|\b(?:not|n['’]t) (?:need|have|required?"
-    r"|necessary|obliged)\b"
-    r"|\bunnecessary\b|(?<!not )\boptional(?:ly)?\b|\bfeel free\b"
-    r"|\bno longer (?:required|necessary|needed)\b|\bwithout asking\b"
-    r"|\bmuss(?:t|en)? (?:\w+ ){0,4}nicht\b|\b(?:nicht|keine?) (?:\w+ )?(?:nötig|notwendig|erforderlich)\b"
-    r"|\bunnötig\b"
-    r"|\bpas (?:besoin|nécessaire|obligé|obligatoire)\b|\binutile\b|\bno (?:hace falta|es (?:necesario"
-    r"|obligatorio))\b"
-    r"|\bsin necesidad\b|无需|不必|不用|不需要|没必要"
-    r"|必要(?:は|が)?(?:な|あり?ません)|なくて(?:も)?(?:よ|い|構)|不要です"
-)
-_FORBID: Final = (
-    r"\b(?:never|not|cannot|no|none|neither|nor|avoid\w*|forbidden|prohibit\w*|forbid\w*|refrain|stop"
-    r"|disallow\w*|without|skip)\b"
-    r"|n['’]t\b|\b(?:nie|niemals|nicht|keine?n?|keiner|keinesfalls|verboten|ohne|untersagt|vermeide\w*)\b"
-    r"|\b(?:jamais|pas|interdit\w*|aucune?|sans|évite\w*)\b|\b(?:nunca|jamás|prohibid\w+|sin|evita\w*"
-    r"|ningun\w*)\b"
-    r"|不要|禁止|不得|切勿|绝不|不能|不可(?!以)|请勿|严禁|不准|不允许|未经|ないで|しない|するな|てはいけ|てはなら|ではなら|ではいけ|厳禁|せずに|なしに"
-)
-_PERMIT: Final = (
-    r"\b(?:may|(?:can|could)(?! (?:you|we|i)\b)|allowed|permitted|okay|fine|acceptable|welcome|free to)\b"
-    r"|\b(?:darf|darfst|dürfen|kann|kannst|erlaubt|gerne)\b"
-    r"|\b(?:peux|peut|pouvez|permis|autorisée?)\b|\b(?:puedes?|pueden|permitido)\b|可以|允许|てもよ|ても良|てもい|てよい|可能"
-)
-_PATTERNS: Final = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in (("phrase", _PERMIT_PHRASES), ("forbid", _FORBID), ("permit", _PERMIT))
-}
+_NEEDLESS: Final = pattern_of("needless")
+_FORBID: Final = pattern_of("forbid")
+_PERMIT: Final = pattern_of("permit")
+_STANCE_STEMS: Final = frozenset(map(stem, vocabulary_of("stance")))
+"""Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = re.compile(
@@ -102,13 +77,13 @@ def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
     words, values = _stems_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
-    negations = len(_PATTERNS["forbid"].findall(text))
-    if _PATTERNS["phrase"].search(text):
+    negations = len(_FORBID.findall(text))
+    if _NEEDLESS.search(text):
         stance: Stance = "permit"
     elif negations:
         stance = "forbid"
     else:
-        stance = "permit" if _PATTERNS["permit"].search(text) else "oblige"
+        stance = "permit" if _PERMIT.search(text) else "oblige"
     return Clause(text, _normal(text), words, values, stance, negations)
 
 
@@ -116,7 +91,7 @@ def read_clause(text: str) -> Clause:
 def _stems_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
     text = text[:MAXIMUM_CHARACTERS]
     terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
-    words = {term.text for term in terms if term.kind == "word"} - STANCE_STEMS
+    words = {term.text for term in terms if term.kind == "word"} - _STANCE_STEMS
     values = {term.text for term in terms if term.kind in ("number", "name")}
     return frozenset(words), frozenset(values.union(code.strip() for code in _INLINE.findall(text)))
 

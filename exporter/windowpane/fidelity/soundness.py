@@ -44,14 +44,14 @@ NAME_EDGE: Final = 2
 """Characters at a name's start or end, fewer than the half of what altered names share."""
 ALIKE: Final = 0.7
 """Share of the longer name at its start and end that an altered name has too."""
+ALIKE_TO_THE_END: Final = 0.8
+"""The same where the end differs: a shorter start may be that of another name."""
 EDGE: Final = 2
 """Terms before and after a span that may be the value which replaces one of the statement."""
 SUPPORT_CHARACTERS: Final = 60
 """Characters around another value in which its context is looked for."""
 MAXIMUM_OCCURRENCES: Final = 40
 MAXIMUM_STATEMENTS: Final = 200
-
-
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
@@ -59,8 +59,6 @@ MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
 """Characters between a word and the number that it is set to."""
-
-
 _SET: Final = re.compile(
     r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
 )
@@ -264,9 +262,11 @@ def _is_altered(name: str, real: str) -> bool:
         return False
     start = _shared_start(name, real)
     end = _shared_start(name[start:][::-1], real[start:][::-1])
-    is_inserted = min(len(name), len(real)) == start + end
-    is_inside = (start >= 2 and end >= MINIMUM_END) if is_inserted else (end > 0 or len(name) == len(real))
-    return is_inside and start + end >= ALIKE * longest
+    if min(len(name), len(real)) == start + end:
+        is_inside = start >= 2 and end >= MINIMUM_END
+    else:
+        is_inside = end > 0 or len(name) == len(real) or len(real) - start < MINIMUM_END
+    return is_inside and start + end >= (ALIKE if end else ALIKE_TO_THE_END) * longest
 
 
 def _shared_start(one: str, other: str) -> int:

@@ -22,6 +22,7 @@ IDENTITY: Final = ("agent", "model")
 TOKENS: Final = "{token}"
 TOKENS_PER_TURN: Final = "{token}/{turn}"
 MEASURED: Final = "pressure.measured"
+QUOTA_SOURCE: Final = "quota.measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +390,18 @@ BUILD_INFO: Final = _own(
     ("version", "python"),
 )  # fmt: skip
 
+QUOTA_LABELS: Final = ("agent", "window")
+QUOTA_USED: Final = Metric(
+    f"{PREFIX}quota_used_ratio", f"{OTEL_PREFIX}quota_used", "gauge", "1",
+    "Used part of a window of the plan's quota, as the provider reports it; absent after the window's end.",
+    QUOTA_SOURCE, labels=QUOTA_LABELS,
+)  # fmt: skip
+QUOTA_REMAINING: Final = Metric(
+    f"{PREFIX}quota_remaining_seconds", f"{OTEL_PREFIX}quota_remaining", "gauge", "s",
+    "Forecast time until the quota is used up; absent where it lasts until the window's end.",
+    QUOTA_SOURCE, labels=QUOTA_LABELS,
+)  # fmt: skip
+
 SESSION_METRICS: Final = (
     LIMIT_TOKENS, USED_TOKENS, UTILIZATION, USABLE_UTILIZATION, SESSIONS, VELOCITY, TURNS_UNTIL_RED, BURN_RATE,
     TURNS_UNTIL_EXHAUSTED, TURNS_UNTIL_COMPACTION, COMPACTION_TOKENS, BUDGET_UTILIZATION, TOOL_RESULT, DUPLICATE,
@@ -408,7 +421,10 @@ OWN_METRICS: Final = (
 )  # fmt: skip
 """Metrics about the exporter."""
 
-ALL_METRICS: Final = (*SESSION_METRICS, *OWN_METRICS)
+QUOTA_METRICS: Final = (QUOTA_USED, QUOTA_REMAINING)
+"""Metrics of plans, which `serve` and `watch` read from the store."""
+
+ALL_METRICS: Final = (*SESSION_METRICS, *QUOTA_METRICS, *OWN_METRICS)
 BY_NAME: Final = {metric.name: metric for metric in ALL_METRICS}
 
 

@@ -86,6 +86,9 @@ class MetricState:
         self._cached_groups: dict[tuple[str, str], int] = {}
         """The same for raw names."""
         self._sessions = gauges.OpenSessions(maximum_sessions)
+        self._maximum_sessions = maximum_sessions
+        self._copied: dict[str, CallsCopied] = {}
+        """By session, its latest range of turns whose calls another session counts."""
         self._last_event_at: float | None = None
         self._context: EventContext | None = None
         self._group = 0
@@ -120,6 +123,8 @@ class MetricState:
             return dict.fromkeys(range(len(events)), error)
         if entered is None:
             return {}
+        if self._copied and self._is_copied(events[entered].context):
+            counted = False
         failed = self._reducer.count(self._row, events[entered:]) if counted else {}
         failed = {position + entered: error for position, error in failed.items()}
         self._set_gauges(events, entered, failed)
@@ -135,12 +140,24 @@ class MetricState:
                 return position
             kind = type(event.data)
             if kind in _ANNOTATIONS:
+                if isinstance(event.data, CallsCopied):
+                    self._remember_copied(context.session_id, event.data)
                 continue  # a reader's or the store's: nothing happened in the session
             if kind in _DELIVERIES and (context.agent, context.model) not in self._cached_groups:
                 continue  # delivered for another process, whose agents have no series here
             self._enter(context)
             return position
         return None
+
+    def _remember_copied(self, session_id: str, data: CallsCopied) -> None:
+        """Remember a range of copied turns, which follow before the session's next range."""
+        self._copied[session_id] = data
+        if len(self._copied) > self._maximum_sessions:
+            del self._copied[next(iter(self._copied))]
+
+    def _is_copied(self, context: EventContext) -> bool:
+        data = self._copied.get(context.session_id)
+        return data is not None and data.first_turn <= context.turn <= data.last_turn
 
     def _set_gauges(self, events: Sequence[Event], start: int, failed: dict[int, Exception]) -> None:
         """Set the gauges of the session by the events from position *start* on; add the errors to *failed*.

@@ -61,6 +61,7 @@ LABELS: Final = {
         Label(
             "name", "MCP server, skill, or file name of a memory file; `other` after the first 50", cap=50
         ),
+        Label("window", "length of a window of a plan, such as `5h` or `7d`", cap=16),
         Label("from", "zone before the change", ZONES),
         Label("to", "zone after the change", ZONES),
         Label("bound", "early end, median and late end of the forecast's 10–90 band", ("p10", "p50", "p90")),

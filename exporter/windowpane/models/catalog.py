@@ -1,9 +1,9 @@
-"""The model catalog: window sizes and prices from the data of the `genai-prices` package.
+"""The model catalog: window sizes and prices from the data of `genai-prices`.
 
-Windows that it does not state are those of LiteLLM's public table. Nothing is fetched, so two runs with the same
-packages give the same results, except for the user's own file of models. A name that the data does not contain
-has no price, and only the window of its family, which is assumed. The data is loaded at the first lookup, which
-takes 0.2 s, and not at import.
+Windows that it does not state are those of LiteLLM's public table. Nothing is fetched, so two runs of one release
+give the same results, except for the user's own file of models. A name that the data does not contain
+has no price, and only the window of its family, which is assumed. The data is loaded at the first lookup, and not
+at import.
 """
 
 from __future__ import annotations
@@ -29,13 +29,10 @@ from windowpane.core.protocols import ModelInfo
 from windowpane.core.times import moment
 from windowpane.exceptions import ConfigurationError
 from windowpane.models.names import ModelName, provider_id, split_model_name
-from windowpane.models.prices import cost_of
+from windowpane.models.prices import NameMatch, PricedModel, Provider, providers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from genai_prices.types import ModelInfo as PricedModel
-    from genai_prices.types import Provider
+    from collections.abc import Iterator, Mapping
 
     from windowpane.core.events import Usage
     from windowpane.core.vocabulary import LimitSource
@@ -187,7 +184,7 @@ class PackagedCatalog:
         entry = _find(model)
         if entry is None:
             return None
-        return cost_of(entry.model.get_prices(moment(at) or _LATEST), usage)
+        return entry.model.price(moment(at) or _LATEST).cost_of(usage)
 
     def _lookup_uncached(self, model: str) -> ModelInfo | None:
         key = _fold(model)
@@ -271,7 +268,7 @@ def _family_limit(model: str) -> int | None:
 def _families() -> Mapping[tuple[str, ...], tuple[tuple[int, ...], int]]:
     """Return the newest version of each family, with its window."""
     families: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
-    sold = ((model.id, model.context_window) for provider in _providers() for model in provider.models)
+    sold = ((model.id, model.context_window) for provider in providers().values() for model in provider.models)
     for name, tokens in (*sold, *((name, max(sizes.values())) for name, sizes in _served().items())):
         family, version = _versioned(split_model_name(name).name)
         if tokens and len(family) > 1 and version:
@@ -291,15 +288,8 @@ def _fold(model: str) -> str:
 
 
 def load_packaged_data() -> None:
-    """Load the data of the catalog now, which takes a tenth of a second at the first lookup."""
-    _providers()
-
-
-@cache
-def _providers() -> Sequence[Provider]:
-    from genai_prices.data import providers
-
-    return providers
+    """Load the data of the catalog now, instead of at the first lookup."""
+    providers()
 
 
 @lru_cache(maxsize=1_024)
@@ -310,7 +300,7 @@ def _find(model: str) -> _CatalogEntry | None:
     long_context = _fold(model).endswith(CLAUDE_CODE_LARGE_SUFFIX)
     reference = split_model_name(_fold(model).removesuffix(CLAUDE_CODE_LARGE_SUFFIX))
     for provider, name in _candidates(reference):
-        priced = provider.find_model(name, all_providers=list(_providers()))
+        priced = provider.find_model(name)
         if priced is not None and _is_same_version(priced, name):
             return _entry(provider, priced, long_context=long_context)
     return None
@@ -331,18 +321,17 @@ def _candidates(reference: ModelName) -> Iterator[tuple[Provider, str]]:
 
     With prefixes only the providers that they name are searched, so `acme/gpt-4o` stays unknown.
     """
-    by_id = {provider.id: provider for provider in _providers()}
     for position, prefix in enumerate(reference.prefixes):
-        provider = by_id.get(provider_id(prefix))
+        provider = providers().get(provider_id(prefix))
         if provider is None:
             return
         yield provider, "/".join((*reference.prefixes[position + 1 :], reference.name))
     if reference.prefixes:
         return
     if _BEDROCK_NAME.match(reference.name):
-        yield by_id["aws"], reference.name
-    for provider in _providers():
-        if provider.model_match is not None and provider.model_match.is_match(reference.name):
+        yield providers()["aws"], reference.name
+    for provider in providers().values():
+        if provider.model_match is not None and provider.model_match.holds(reference.name):
             yield provider, reference.name
 
 
@@ -351,18 +340,15 @@ def _is_same_version(model: PricedModel, name: str) -> bool:
 
     The catalog matches many models by the start of a name: `claude-sonnet-4-5` would match `claude-sonnet-4-50`.
     """
-    from genai_prices import types
 
-    def holds(clause: types.MatchLogic) -> bool:
-        match clause:
-            case types.ClauseOr():
-                return any(part.is_match(name) and holds(part) for part in clause.or_)
-            case types.ClauseAnd():
-                return all(holds(part) for part in clause.and_)
-            case types.ClauseStartsWith(starts_with=part) | types.ClauseContains(contains=part):
-                rest = name.partition(part.lower())[2]
-                return not (_VERSION_END.search(part) and _VERSION_CONTINUES.match(rest))
-            case _:
-                return True
+    def ends(match: NameMatch) -> bool:
+        if match.any_of is not None:
+            return any(part.holds(name) and ends(part) for part in match.any_of)
+        if match.all_of is not None:
+            return all(ends(part) for part in match.all_of)
+        part = match.starts_with or match.contains
+        if part is None:
+            return True
+        return not (_VERSION_END.search(part) and _VERSION_CONTINUES.match(name.partition(part)[2]))
 
-    return not model.match.is_match(name) or holds(model.match)
+    return not model.match.holds(name) or ends(model.match)

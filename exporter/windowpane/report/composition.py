@@ -40,7 +40,7 @@ class NamedCost:
     """Their share, by tokens, of what these model calls cost; None if no cost is known."""
     sessions: int
     repositories: tuple[str, ...]
-    """The repositories of these sessions, the dearest first."""
+    """The repositories of these sessions, the most expensive first."""
 
     @property
     def dollars_per_call(self) -> float | None:
@@ -51,7 +51,7 @@ class NamedCost:
 def costs_by_name(
     content: Iterable[NamedContent], kind: NameKind, *, server: str | None = None
 ) -> list[NamedCost]:
-    """Return the names of *kind*, the dearest first; *server* selects the tools of one MCP server."""
+    """Return the names of *kind*, the most expensive first; *server* selects the tools of one MCP server."""
     by_name: defaultdict[str, list[NamedContent]] = defaultdict(list)
     for part in content:
         name = _name(part, kind)

@@ -35,9 +35,9 @@ UNSPLIT: Final = "calls without a published price"
 UNEXPLAINED: Final = (CARRIED["unattributed"], UNSPLIT, OTHER)
 """Causes that a user cannot act on; they come last, however large."""
 LISTED_TURNS: Final = 3
-NAMED_CAUSES: Final = 2
 SMALLEST_DOLLARS: Final = 0.00005
-LARGE_SHARE: Final = 0.2
+NAMED_SHARE: Final = 0.15
+"""Causes with a smaller share are the rest of a sentence."""
 _FOUND: Final[dict[str, tuple[FindingKind, ...]]] = {
     BREAKS: ("cache_breaks",),
     CARRIED["tool_results"]: ("stale", "tool_flood", "duplicates"),
@@ -55,7 +55,7 @@ class CostCause:
     share: float
     """Of the session's cost, 0 to 1."""
     turns: tuple[int, ...]
-    """The turns in which it cost most, the dearest first; none for calls outside of the turns."""
+    """The turns in which it cost most, the most expensive first; none for calls outside of the turns."""
     finding: Finding | None = None
     """A finding about it, with advice that lowers it."""
 
@@ -68,7 +68,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, the dearest first and the unexplained last; none without a cost.
+    """Return the causes of *total* dollars, most expensive first, unexplained last; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
@@ -100,20 +100,15 @@ def cost_causes(
 
 
 def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
-    """Return the cost with its dearest causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest`.
-
-    A large part that nothing explains follows them.
-    """
+    """Return the cost with its large causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest.`"""
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)
-    others = causes[NAMED_CAUSES:]
-    large = [one for one in others if one.name in UNEXPLAINED and one.share >= LARGE_SHARE]
-    visible = [*causes[:NAMED_CAUSES], *large]
-    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in visible]
-    rest = cost - math.fsum(cause.dollars for cause in visible)
+    large = [cause for cause in causes if cause.share >= NAMED_SHARE]
+    parts = [f"{dollars(cause.dollars)} {cause.name}" for cause in large]
+    rest = cost - math.fsum(cause.dollars for cause in large)
     if rest >= SMALLEST_DOLLARS:
-        parts.append(f"{dollars(rest)} the rest")
+        parts.append(f"{dollars(rest)} {'the rest' if large else 'in small parts'}")
     return f"{dollars(cost, estimated=estimated)}: {', '.join(parts)}."
 
 

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeVar
 
 from windowpane.alerts.rules import COMPACTION_TURNS
 from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT, CODEX, CODEX_AGENT
-from windowpane.core.events import CacheBroken, ContentRegretted
+from windowpane.core.events import CacheBroken, CallsCopied, ContentRegretted
 from windowpane.core.limits import DEFAULT_LIFETIMES
 from windowpane.core.times import is_live
 from windowpane.core.tracking.prompt_cache import LONG_LIFETIME_SECONDS, SHORT_LIFETIME_SECONDS
@@ -62,7 +62,7 @@ _VENDORS_AGENTS: Final = frozenset(
 
 MAXIMUM_EVENTS: Final = 500
 """Cache breaks and regrets that are read, of each; their totals are in the session's row."""
-Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
+Payload = TypeVar("Payload", CacheBroken, CallsCopied, ContentRegretted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,15 @@ class SessionEvidence:
     """Tool definitions in the last window."""
     blocks: Sequence[BlockRow] = ()
     """Every block, in the window or removed, as far as they are read."""
+    copied: Sequence[tuple[int, CallsCopied]] = ()
+    """Turns whose calls another session counts."""
     is_live: bool = False
+
+    @property
+    def counted_turns(self) -> Sequence[TurnRow]:
+        """The turns whose calls this session counts; its cost is theirs."""
+        copied = {turn for _, data in self.copied for turn in range(data.first_turn, data.last_turn + 1)}
+        return [row for row in self.turns if row.turn not in copied]
 
     @property
     def calls(self) -> Sequence[TurnRow]:
@@ -478,6 +486,7 @@ def read_evidence(
         _read(store, session, ContentRegretted) if session.regrets else (),
         [block for block in window if block.content_type == "tool_definition"],
         [*window, *store.removed_blocks(session.session_id, last, limit=MAXIMUM_BLOCKS)] if is_stale else (),
+        _read(store, session, CallsCopied) if session.copied_turns else (),
         is_live=now is not None and is_live(session, now),
     )
 

@@ -202,12 +202,12 @@ class SessionReport:
     findings: tuple[Finding, ...] = ()
     """The most expensive first."""
     cost_causes: tuple[CostCause, ...] = ()
-    """Parts that add up to the cost, the dearest first."""
+    """Parts that add up to the cost, the most expensive first."""
     cache_breaks: Sequence[ReportedCacheBreak] = ()
     uses: Sequence[ToolUse] = ()
     """Tools with their files and commands, those carried through most calls first."""
     by_name: Mapping[NameKind, Sequence[NamedCost]] = field(default_factory=dict)
-    """MCP servers, tools, skills and memory files, the dearest first."""
+    """MCP servers, tools, skills and memory files, the most expensive first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
     damaged: Sequence[DamagedEvent] = ()
@@ -252,8 +252,8 @@ class SessionReport:
     @property
     def cost_notes(self) -> tuple[str, ...]:
         """The estimated part of the cost, and what it does not contain; one sentence each."""
-        copied = self.session.copied_turns
-        notes = [f"{formats.count(copied, 'call')} not included: copied from another session"] if copied else []
+        copied = formats.copied_calls(self.session.copied_turns)
+        notes = [copied] if copied else []
         if self.stated_totals:
             notes.append(self.stated_totals)
         other = [turn for turn in self.turns if turn.list_cost_dollars is not None]
@@ -314,7 +314,9 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
         ],
         notes=notes_of(events),
         findings=listed,
-        cost_causes=cost_causes(turns, evidence.breaks, total=session.cost_dollars, findings=listed),
+        cost_causes=cost_causes(
+            evidence.counted_turns, evidence.breaks, total=session.cost_dollars, findings=listed
+        ),
         cache_breaks=[
             ReportedCacheBreak(
                 turn, data.cause, data.rewritten_tokens, data.cached_tokens, data.dollars, data.block_id

@@ -355,7 +355,8 @@ def _cost(report: SessionReport) -> list[str]:
     session = report.session
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
-        note = report.stated_totals or "the recording has no usage of single calls"
+        copied = formats.copied_calls(session.copied_turns)
+        note = report.stated_totals or copied or "the recording has no usage of single calls"
         return [f"Cost   {formats.dollars(session.shown_cost_dollars, stated=session.is_cost_stated)}   {note}"]
     sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
     estimated = session.is_cost_estimated

@@ -31,8 +31,7 @@ from windowpane.store.search import events as search
 from windowpane.store.writes import additions, chain
 from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
-from windowpane.store.writes.session_claims import SessionClaims
-from windowpane.store.writes.shared_writer import SharedWriter
+from windowpane.store.writes.shared_writer import SessionClaims, SharedWriter
 from windowpane.store.writes.write import Writer
 
 if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
@@ -362,6 +361,13 @@ class Store(Reader):
         with self._writing() as writer:
             events = search.index(writer.connection, limit=limit)
             return events + content_index.index(writer.connection, limit=min(limit, content_index.INDEX_BATCH))
+
+    def record_quotas(self, rows: Iterable[Sequence[object]]) -> None:
+        """Record rows of the used quota of plans that a status line was given, as `quotas.row` returns them."""
+        from windowpane.store import quotas
+
+        with self._writing() as writer:
+            writer.connection.executemany(quotas.RECORD, rows)
 
     def save_replay(self, replay: StoredReplay) -> None:
         """Store the result of a policy replay, replacing the same one stored before."""

@@ -110,6 +110,11 @@ def reduction(value: float | None) -> str:
     return UNKNOWN if value is None or math.isnan(value) else f"{value:.1f} to 1"
 
 
+def copied_calls(number: int) -> str:
+    """Return a phrase about calls that another session counts; empty for none."""
+    return f"{count(number, 'call')} not included: copied from another session" if number else ""
+
+
 def stated_totals(input_tokens: int | None, output_tokens: int | None, cost: float | None) -> str:
     """Return the totals that a recording states: `stated by the recording: sent 1,204 tokens, cost $0.42`."""
     parts = [

@@ -100,7 +100,7 @@ class TestForecast:
         assert self.ahead(10, self.pace(0, 0, 0)) == (math.inf, math.inf, math.inf)
 
     def test_uneven_growth_has_the_documented_median_and_band(self) -> None:
-        """The formula of `docs/how-it-works.md`, a hundred turns of growth ahead of fifty held."""
+        """The formula of `docs/forecast.md`, a hundred turns of growth ahead of fifty held."""
         ahead = self.ahead(100_000, self.pace(documented=1_000))
         median = 1.3 * 100**0.88
         shape = math.sqrt((median + 30) / 17)

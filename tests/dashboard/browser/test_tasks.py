@@ -99,7 +99,7 @@ class Person:
         return [cell for row in self.rows(name) for cell in row]
 
     def rows(self, name: str) -> list[list[str]]:
-        """The rows of a table that are in sight, as a screen reader finds them."""
+        """The rows of a table that are visible, as a screen reader finds them."""
         self.site.settle()
         table = self.table(name)
         table.locator("canvas table td").first.wait_for(state="attached")

@@ -120,6 +120,7 @@ def test_recorded_sessions(
 
 
 @pytest.mark.matrix
+@pytest.mark.timeout(1800)
 def test_every_recorded_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage) -> None:
     if not collections():
         pytest.skip("WINDOWPANE_SESSIONS_DIR is not set")

@@ -39,10 +39,8 @@ from windowpane_dashboard.queries.alerts import (
     delivery_text,
     firing_key,
     outcome_of,
-    quantity_text,
     read_firings,
     requested_firing,
-    resolution,
     settings_text,
     silence_text,
 )
@@ -145,10 +143,6 @@ def test_each_message_is_listed_with_its_delivery(alert_store: SqliteStore) -> N
     assert sent[-1].reason == "HTTP 503"
     assert delivery_state(row) == "failed"
     assert "delivered: log" in delivery_text(row)
-    ended = resolution(alert_store, row)
-    assert ended is not None
-    assert quantity_text("utilization", ended.value) == "41%"
-    assert resolution(alert_store, by_name(alert_store, "compaction_soon")) is None
 
 
 def test_messages_are_found_among_thousands_of_others(empty_store: SqliteStore, builders: Any) -> None:

@@ -16,7 +16,6 @@ from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.queries.replays import (
-    best_cells,
     best_setup,
     replay_headline,
     results_by_setup,
@@ -64,17 +63,6 @@ def test_results_add_up_over_sessions() -> None:
     assert frame.loc["fifo", "overflows"] == 2
 
 
-def test_the_best_values_of_a_column_are_marked() -> None:
-    frame = results_frame(results_by_setup(RUNS))
-
-    best = best_cells(frame)
-
-    assert best["overflows"] == {0, 2}
-    assert best["fidelity"] == {0}
-    assert best["cost tokens"] == {2}
-    assert "tokens sent" not in best
-
-
 def test_timelines_are_available_as_a_table() -> None:
     short = ReplayRunRow("s1", "short", "managed", "x", "", 8_192, {"turns": 2}, "", (1_000, 2_000))
 
@@ -84,15 +72,6 @@ def test_timelines_are_available_as_a_table() -> None:
     assert list(frame["hybrid"]) == [3_000, 9_000, 4_000]
     assert list(frame["short"].dropna()) == [1_000, 2_000]
     assert timelines_frame([]).empty
-
-
-def test_values_that_look_the_same_are_equally_good() -> None:
-    runs = (run("a", fidelity=0.801, cost_tokens=1_398_000.0), run("b", fidelity=0.799, cost_tokens=1_402_000.0))
-
-    best = best_cells(results_frame(results_by_setup(runs)))
-
-    assert "fidelity" not in best
-    assert "cost tokens" not in best
 
 
 def test_the_configuration_is_accepted_when_it_is_saved(
@@ -327,12 +306,3 @@ class TestReplays:
 
         assert pd.isna(frame.loc["a", "dollars"])
         assert frame.loc["b", "dollars"] == 2.0
-
-    def test_the_direction_of_the_best_depends_on_the_column(self) -> None:
-        best = best_cells(
-            results_frame(
-                results_by_setup([replayed("a", fidelity=0.9), replayed("b", cost_tokens=200.0, fidelity=0.2)])
-            )
-        )
-
-        assert (best["cost tokens"], best["fidelity"]) == ({1}, {0})

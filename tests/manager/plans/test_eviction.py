@@ -110,7 +110,7 @@ def test_a_result_that_is_repeated_later_is_evicted_before_its_equals() -> None:
     found = plan(snapshot(items, turn=8), 1_000)
 
     assert removed_ids(found) == [twin.block.id]
-    assert found.removals[0].reason == "stands again later"
+    assert found.removals[0].reason == "repeated later in the window"
 
 
 def _fields(block: Block) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Names worth keeping: what the agent called things by stays in sight when the things leave."""
+"""Names worth keeping: what the agent called things by stays visible when the things are removed."""
 
 from __future__ import annotations
 

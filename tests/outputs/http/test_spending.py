@@ -22,6 +22,7 @@ from windowpane.core.times import midnight
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.outputs.http.spending import SESSION, SpendingAlerts
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.interface import SessionFilter
 
 NOON = midnight(1_770_000_000.0) + 12 * 3_600
 DAY = 86_400.0
@@ -106,15 +107,20 @@ def test_only_the_calls_of_the_day_and_of_the_agent_are_spent(store: SqliteStore
     assert sent == [("cost_yellow", "fired")]
 
 
-def test_a_quota_that_is_nearly_used_fires_once_per_window(store: SqliteStore) -> None:
-    clock = Clock()
-    alerts, sent = alerts_of(store, clock)
+def use(store: SqliteStore, session: str, *windows: tuple[int, float, float]) -> None:
+    """Store a session of codex that was given windows as minutes, used part and time, all ending in an hour."""
     events: list[Event] = []
-    tracker = SessionTracker(SessionInfo("s", "codex", "m", "test", "s"), emit=events.extend, digest=str)
-    for used, at in ((0.4, NOON - 7_200), (0.92, NOON - 60)):
-        tracker.record(QuotaMeasured((QuotaWindow(300, used, NOON + 3_600),), "pro"), at)
+    tracker = SessionTracker(SessionInfo(session, "codex", "m", "test", session), emit=events.extend, digest=str)
+    for minutes, used, at in windows:
+        tracker.record(QuotaMeasured((QuotaWindow(minutes, used, NOON + 3_600),), "pro"), at)
     tracker.flush()
     store.append(events)
+
+
+def test_a_quota_fires_each_grade_once_per_window(store: SqliteStore) -> None:
+    clock = Clock()
+    alerts, sent = alerts_of(store, clock)
+    use(store, "s", (300, 0.4, NOON - 7_200), (300, 0.92, NOON - 60))
 
     alerts.check()
     alerts.check()
@@ -123,7 +129,44 @@ def test_a_quota_that_is_nearly_used_fires_once_per_window(store: SqliteStore) -
     assert (quota.used_ratio, quota.minutes) == (0.92, 300)
     assert quota.runs_out_at is not None
     assert NOON < quota.runs_out_at < NOON + 3_600
+    use(store, "later", (300, 1.0, NOON - 30))
+    alerts.check()
+    assert sent[1:] == [("quota_used_up", "fired")]
     clock.now = NOON + 3_700
     alerts.check()
-    assert sent[1:] == [("quota_nearly_used", "resolved")]
+    assert sorted(sent[2:]) == [("quota_nearly_used", "resolved"), ("quota_used_up", "resolved")]
     assert store.session(SESSION).ended
+
+
+def test_the_session_of_these_alerts_is_found_by_its_id_and_counted_nowhere(store: SqliteStore) -> None:
+    alerts, sent = alerts_of(store, Clock())
+    use(store, "s", (300, 0.92, NOON - 60))
+
+    alerts.check()
+
+    assert sent == [("quota_nearly_used", "fired")]
+    assert [row.session_id for row in store.sessions()] == ["s"]
+    assert store.fleet_totals(SessionFilter(), live_since=0.0).sessions == store.size().sessions == 1
+    assert store.facets()["agents"] == ("codex",)
+    assert [row.agent for row in store.trends(days=9)] == []
+    assert store.composition(since=0.0).in_range == 1
+    assert [alert.session_id for alert in store.alerts()] == [SESSION]
+    assert store.find_sessions(SESSION)
+
+
+def test_the_metrics_have_the_fullest_window_of_each_length_until_it_ends(store: SqliteStore) -> None:
+    clock = Clock()
+    alerts, _ = alerts_of(store, clock)
+    use(store, "s", (300, 0.2, NOON - 7_200), (300, 0.8, NOON - 60), (10_080, 0.3, NOON - 60))
+
+    def points() -> dict[str, list[tuple[tuple[str, ...], float]]]:
+        return {family.metric.name: [*map(tuple, family.points)] for family in alerts.quotas.collect()}
+
+    assert points() == {}
+    alerts.check()
+    assert points() == {
+        "context_window_quota_used_ratio": [(("codex", "7d"), 0.3), (("codex", "5h"), 0.8)],
+        "context_window_quota_remaining_seconds": [(("codex", "5h"), pytest.approx(1_200))],
+    }
+    clock.now = NOON + 3_700
+    assert points() == {}

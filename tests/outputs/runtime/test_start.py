@@ -479,7 +479,7 @@ print(*sorted(set(sys.modules) - before))
 windowpane.stop()
 """
 NEEDED_LATER = {
-    "ahocorasick", "click", "genai_prices", "numpy", "rich", "tiktoken", "toktok", "yaml",
+    "ahocorasick", "click", "numpy", "rich", "tiktoken", "toktok", "yaml",
     "windowpane.cli", "windowpane.core.redaction.redactor", "windowpane.evaluation",
     "windowpane.fidelity.rules", "windowpane.fidelity.situation", "windowpane.manager",
     "windowpane.report", "windowpane.sources.imports", "windowpane.store.audit",

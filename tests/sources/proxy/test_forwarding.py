@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx2
@@ -139,17 +139,28 @@ class NoCalls:
         return False
 
 
-def sent_bodies(transport: PiecesTransport) -> tuple[list[bytes], int]:
-    """Return the bodies that a client is sent, which takes each slowly, and the most bytes that waited for it."""
+class Sent(NamedTuple):
+    """The bodies of a response to a client that takes each slowly."""
+
+    bodies: list[bytes]
+    waiting: int
+    """The most bytes that waited for it."""
+    read_before_first: int
+    """Bytes that were read before the first body was sent."""
+
+
+def sent_bodies(transport: PiecesTransport) -> Sent:
+    """Return the bodies that such a client is sent."""
     bodies: list[bytes] = []
-    waiting = 0
+    waiting = read_before_first = 0
 
     async def receive() -> dict[str, Any]:
         return await asyncio.get_running_loop().create_future()  # never
 
     async def send_on(message: MutableMapping[str, Any]) -> None:
-        nonlocal waiting
+        nonlocal waiting, read_before_first
         if message["type"] == "http.response.body":
+            read_before_first = read_before_first or transport.read
             await asyncio.sleep(0.001)
             waiting = max(waiting, transport.read - sum(map(len, bodies)))
             bodies.append(message["body"])
@@ -161,26 +172,29 @@ def sent_bodies(transport: PiecesTransport) -> tuple[list[bytes], int]:
             await Forwarder(upstreams, client, NoCalls())(scope, receive, send_on)
 
     asyncio.run(asyncio.wait_for(run(), 10))
-    return bodies, waiting
+    return Sent(bodies, waiting, read_before_first)
 
 
-def test_pieces_that_come_at_once_are_sent_as_one() -> None:
-    pieces = [b"data: %d\n\n" % number for number in range(400)]
+def test_the_first_piece_is_sent_before_the_next_is_read_and_the_rest_that_came_with_it_as_one() -> None:
+    first, *rest = [b"data: %d\n\n" % number for number in range(400)]
 
-    assert sent_bodies(PiecesTransport(pieces))[0] == [b"".join(pieces), b""]
+    sent = sent_bodies(PiecesTransport([first, *rest]))
+
+    assert sent.bodies == [first, b"".join(rest), b""]
+    assert sent.read_before_first == len(first)
 
 
 def test_what_came_is_sent_before_a_stream_breaks_off() -> None:
     transport = PiecesTransport([b"data: 1\n\n", b"data: 2\n\n"], httpx2.ReadError("reset"))
 
-    assert b"".join(sent_bodies(transport)[0]) == b"data: 1\n\ndata: 2\n\n"
+    assert b"".join(sent_bodies(transport).bodies) == b"data: 1\n\ndata: 2\n\n"
 
 
 def test_a_slow_client_slows_the_reading() -> None:
-    bodies, waiting = sent_bodies(PiecesTransport([b"x" * 1_000] * 1_000))
+    sent = sent_bodies(PiecesTransport([b"x" * 1_000] * 1_000))
 
-    assert sum(map(len, bodies)) == 1_000_000
-    assert waiting <= UNSENT_BYTES + 1_000
+    assert sum(map(len, sent.bodies)) == 1_000_000
+    assert sent.waiting <= UNSENT_BYTES + 1_000
 
 
 def test_a_closed_client_ends_the_call_upstream(

@@ -158,6 +158,17 @@ def test_window_is_stated_once_until_it_changes(tmp_path: Path) -> None:
     assert [record.limit_tokens for record in stated.of(LimitStated)] == [1_000]
 
 
+def test_a_count_with_the_same_totals_is_repeated_whatever_else_it_states(tmp_path: Path) -> None:
+    usage = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100}
+    rollout = Rollout().start().message("user", "go").message("assistant", "a")
+    for number in range(2):
+        info = {"last_token_usage": usage, "total_token_usage": usage | {"a_later_field": number}}
+        rollout.row("event_msg", type="token_count", info=info)
+    read = rollout.read(tmp_path)
+
+    assert len(read.of(ModelCalled)) == 1
+
+
 def test_texts_that_events_repeat_are_counted_once(tmp_path: Path) -> None:
     read = (
         Rollout()
@@ -369,7 +380,7 @@ def test_messages_of_other_agents_and_their_tools_enter_the_window(tmp_path: Pat
     ]  # fmt: skip
     shown, hidden = (one for one in read.of(ContentAdded) if one.content_type == "memory_injection")
     assert (shown.text, hidden.text, hidden.tokens) == ("Payload: done", None, 587)
-    assert [problem.problem for problem in read.problems] == ["unknown row 'novelty', skipped"]
+    assert [problem.problem for problem in read.problems] == ["rows of the unknown type 'novelty' are skipped"]
 
 
 def test_a_review_is_a_child_of_the_thread_that_started_it(tmp_path: Path) -> None:

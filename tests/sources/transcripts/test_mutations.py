@@ -1,4 +1,4 @@
-"""Recordings with random damage: every reader continues, and each loss is reported."""
+"""Recordings with random damage or of a later release: every reader continues, and each loss is reported."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reads import digest
 
 from windowpane.core.codec import encode
+from windowpane.core.events import BlockAdded, ContentCompressed, TurnEnded, WindowRolled
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -134,3 +135,87 @@ def test_damaged_recordings_are_read(tmp_path: Path, sessions_dir: Path, source:
         lost = any("not JSON" in problem.problem or "binary" in problem.problem for problem in problems)
         if complete and lost and events:
             assert any(event.type == "session.incomplete" for event in events)
+
+
+NEWEST = Path(__file__).with_name("data") / "newest"
+LATER = {
+    "claude_code": "claude_code_2.1.332/3e1f7c0a-5b1d-4c58-9a53-1d2b7c9e4f60.jsonl",
+    "codex": "codex_0.169.0/rollout-2026-11-26T10-35-31-01a2176c-bba6-7bd1-aa49-e04873e48aba.jsonl",
+    "gemini_cli": "gemini_cli_0.61.0/chats/session-2026-11-26T10-46-9bbedb71.jsonl",
+    "qwen_code": "qwen_code_0.24.4/-home-ann-project/chats/7207bd10-32ec-4856-bd17-2abbd95a92ad.jsonl",
+}
+CONTENT = frozenset({"arguments", "args", "input", "tools"})
+"""Fields whose content counts as the agent's own."""
+CONVERSATION = ("user_message", "assistant_response", "tool_call", "tool_result")
+PARENTS = {"uuid": "parentUuid", "id": "parentId"}
+
+
+def with_fields(value: Any, random: Random) -> Any:
+    """Add fields of a later release."""
+    if isinstance(value, list):
+        return [with_fields(item, random) for item in value]
+    if not isinstance(value, dict):
+        return value
+    added = {"laterField": random.choice((None, 1, "later", {"usage": {"input_tokens": 5}}, [{"type": "later"}]))}
+    kept = {name: item if name in CONTENT else with_fields(item, random) for name, item in value.items()}
+    return kept | (added if random.random() < 0.3 else {})
+
+
+def with_rows(rows: list[Json], random: Random) -> list[Json]:
+    """Add rows of a later release, which following rows have for their parent."""
+    out: list[Json] = []
+    renamed: dict[str, str] = {}
+    for position, row in enumerate(rows):
+        out.append(row)
+        for parent in PARENTS.values():
+            if row.get(parent) in renamed:
+                row[parent] = renamed[row[parent]]
+        if position < 3 or random.random() < 0.7:
+            continue
+        later = {name: row[name] for name in ("sessionId", "timestamp", "version", "cwd") if name in row}
+        later |= {"type": "later-row", "payload": {"type": "later"}, "usage": {"input_tokens": 5}}
+        for name, parent in PARENTS.items():
+            if name in row and parent in row:
+                later |= {name: f"later-{position}", parent: row[name]}
+                renamed[row[name]] = later[name]
+        out.append(later)
+    return out
+
+
+def counts_of(path: Path, source: str) -> tuple[list[tuple[int, ...]], list[Problem]]:
+    """Return calls, tokens, compactions, and messages of each session, and the problems."""
+    stats, problems = FileStats(), list[Problem]()
+    records = list(reader_of(source, complete=True).read(path, stats=stats, problems=problems))
+    counts = []
+    for key in session_keys(records):
+        payloads = [event.data for event in session_events(records, key=key, source=source, playback=PLAYBACK)]
+        usages = [data.usage for data in payloads if isinstance(data, TurnEnded) and data.usage is not None]
+        counts.append((
+            sum(isinstance(data, TurnEnded) for data in payloads),
+            sum(usage.input_total for usage in usages),
+            sum(usage.cache_read_tokens for usage in usages),
+            sum(usage.output_tokens for usage in usages),
+            sum(isinstance(data, ContentCompressed) for data in payloads),
+            sum(isinstance(data, WindowRolled) for data in payloads),
+            sum(isinstance(data, BlockAdded) and data.block.content_type in CONVERSATION for data in payloads),
+        ))  # fmt: skip
+    return counts, problems
+
+
+@pytest.mark.parametrize("source", LATER)
+@settings(max_examples=5)
+@given(choice=st.integers(0, 2**32))
+def test_rows_and_fields_of_a_later_release_change_no_count(tmp_path: Path, source: str, choice: int) -> None:
+    random = Random(choice)
+    recorded = NEWEST / LATER[source]
+    rows = [json.loads(line) for line in recorded.read_text().splitlines()]
+    path = tmp_path / recorded.name
+    later = with_rows([with_fields(row, random) for row in rows], random)
+    path.write_text("\n".join(map(json.dumps, later)))
+
+    expected, _ = counts_of(recorded, source)
+    counts, problems = counts_of(path, source)
+
+    assert counts == expected
+    if any(row.get("type") == "later-row" for row in later):
+        assert any("later-row" in problem.problem for problem in problems)

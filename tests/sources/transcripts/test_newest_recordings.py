@@ -29,7 +29,7 @@ def test_every_call_is_counted_to_the_token(recording: str, tmp_path: Path) -> N
     for path in (tmp_path / "recording").rglob("*.jsonl"):
         os.utime(path, (1_000_000_000, 1_000_000_000))  # a file that was just written to may go on
 
-    CliRunner().invoke(
+    result = CliRunner().invoke(
         main,
         ["import", "--store", str(tmp_path / "store.db"), str(tmp_path / "recording")],
         catch_exceptions=False,
@@ -41,3 +41,4 @@ def test_every_call_is_counted_to_the_token(recording: str, tmp_path: Path) -> N
             for row in reader.sessions()
         ]
     assert sorted(rows, reverse=True) == TOTALS[recording]
+    assert "experimental" not in result.stderr

@@ -143,3 +143,12 @@ def test_an_impossible_time_costs_the_latency_not_the_file(tmp_path: Path, time:
 
     assert first.latency_seconds is None
     assert second.latency_seconds == 1.0
+
+
+def test_entries_of_a_later_release_are_reported_once(tmp_path: Path) -> None:
+    later = {"type": "novelty", "timestamp": "2026-01-01T00:00:01Z"}
+    known = {"type": "label", "timestamp": "2026-01-01T00:00:01Z"}
+    read = read_pi(tmp_path, HEADER, user(1, "go"), later, later, known, reply(2, text("a")))
+
+    assert len(read.of(ModelCalled)) == 1
+    assert [problem.problem for problem in read.problems] == ["entries of the unknown type 'novelty' are skipped"]

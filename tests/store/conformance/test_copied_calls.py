@@ -7,6 +7,7 @@ from tests.store.conformance.test_same_sessions import CALLS, folded, record, tu
 
 from windowpane.core.events import CallsCopied
 from windowpane.report.session_report import gather
+from windowpane.report.text import to_text
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.store import Store
 
@@ -41,6 +42,16 @@ def test_the_calls_that_a_fork_repeats_are_counted_once(store: Store, order) -> 
     (event,) = store.events(EventFilter(session_id=second, types=("calls.copied",)))
     assert event.event.data == CallsCopied(first, 1, 3)
     assert [turn.input_tokens for turn in store.turns(second)][:3] == [1_000, 2_000, 3_000]
+
+
+def test_the_report_of_a_copy_excludes_the_cost_of_its_calls(store: Store) -> None:
+    store.import_session(lambda: FORK)
+    store.import_session(lambda: record("claude_code", "older", calls=CALLS[:3]))
+    copied = store.session("older")
+    assert copied is not None
+    assert (copied.copied_turns, copied.turns, copied.cost_dollars) == (3, 3, None)
+
+    assert "Cost   –   3 calls not included: copied from another session" in to_text(gather(store, copied))
 
 
 def test_a_fork_that_is_stored_as_it_grows_is_counted_once(store: Store) -> None:

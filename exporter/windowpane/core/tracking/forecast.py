@@ -62,25 +62,6 @@ class Forecast(NamedTuple):
     late: float
 
 
-class UnknownForecast(NamedTuple):
-    """No forecast: too little evidence, or no level."""
-
-    median: None = None
-    early: None = None
-    late: None = None
-
-
-class Outlook(NamedTuple):
-    """Growth of a window and the turns until its levels: fields of `Pressure`, where each is described."""
-
-    velocity: float | None
-    burn_rate: float | None
-    eviction_rate: float
-    until_red: Forecast | UnknownForecast
-    until_exhausted: float | None
-    until_compaction: Forecast | UnknownForecast
-
-
 class GrowthPace:
     """Growth per turn that a forecast counts on: typical for the session, drawn towards the recent turns.
 
@@ -157,7 +138,7 @@ def forecast(
 ) -> Forecast | None:
     """Return the turns until *remaining_tokens* more have been added; None without enough evidence.
 
-    The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/how-it-works.md` has
+    The turns have a Weibull distribution around a power of remaining tokens over pace; `docs/forecast.md` has
     the formula and its measured quality. The band is the range of whole turns that holds closest to 80% of the
     outcomes. *of_compaction* counts the calls that the agent still makes before it compacts by itself: it does so
     before the call that would pass the level.
@@ -188,7 +169,6 @@ def forecast(
     return Forecast(max(median - unmade, early), early, float(max(early, last - unmade)))
 
 
-_UNKNOWN: Final = UnknownForecast()
 _NOW: Final = Forecast(0.0, 0.0, 0.0)
 _NEVER: Final = Forecast(math.inf, math.inf, math.inf)
 _EARLY_POWER: Final = -math.log2(1 - (1 - BAND) / 2)
@@ -252,31 +232,20 @@ class GrowthHistory:
         """Return the blocks evicted per turn over the last 5 turns, the open one included."""
         return sum(self._evicted) / self._settings.velocity_turns
 
-    def outlook(
-        self,
-        used_tokens: int,
-        *,
-        red_tokens: int | None,
-        overflow_tokens: int | None,
-        compaction_tokens: int | None,
-    ) -> Outlook:
-        """Return the growth, and the turns until a window of *used_tokens* reaches each level that is known."""
-        return Outlook(
-            self.velocity,
-            self.burn_rate,
-            self.eviction_rate(),
-            self._turns_until(red_tokens, used_tokens),
-            None if overflow_tokens is None else _turns_at_rate(overflow_tokens - used_tokens, self.burn_rate),
-            self._turns_until(compaction_tokens, used_tokens, of_compaction=True),
+    def turns_until(self, level_tokens: int, used_tokens: int, *, of_compaction: bool = False) -> Forecast | None:
+        """Return the turns until a window of *used_tokens* reaches a level; None without enough evidence."""
+        return forecast(
+            level_tokens - used_tokens, self.pace, used_tokens=used_tokens, of_compaction=of_compaction
         )
 
-    def _turns_until(
-        self, level_tokens: int | None, used_tokens: int, *, of_compaction: bool = False
-    ) -> Forecast | UnknownForecast:
-        if level_tokens is None:
-            return _UNKNOWN
-        remaining = level_tokens - used_tokens
-        return forecast(remaining, self.pace, used_tokens=used_tokens, of_compaction=of_compaction) or _UNKNOWN
+    def turns_at_rate(self, remaining_tokens: int) -> float | None:
+        """Return the turns that add *remaining_tokens* at the burn rate; infinite without growth."""
+        burn = self.burn_rate
+        if burn is None:
+            return None
+        if remaining_tokens <= 0:
+            return 0.0
+        return remaining_tokens / burn if burn > 0 else float("inf")
 
     def burn_by_component(self) -> dict[Component, float]:
         """Return the burn rate of each component in tokens per turn; empty before the second turn."""
@@ -287,11 +256,3 @@ class GrowthHistory:
             component: sum(added.get(component, 0) for added in self._added_by_component) / turns
             for component in COMPONENTS
         }
-
-
-def _turns_at_rate(remaining_tokens: int, burn: float | None) -> float | None:
-    if burn is None:
-        return None
-    if remaining_tokens <= 0:
-        return 0.0
-    return remaining_tokens / burn if burn > 0 else float("inf")

@@ -39,6 +39,9 @@ _ANSWERS_BY_CODE: Final = frozenset(
 """Programs whose exit code 1 is an answer, not a failure."""
 _REFUSED: Final = "The user doesn't want to"
 """Start of the result of a call that the user refused in Claude Code."""
+_SPACES: Final = " \t\r\n"
+_STARTS: Final = frozenset(start[:2].lower() for start in (*_FAILED, _REFUSED))
+_FIRST: Final = frozenset({*_SPACES, *(start[0] for start in _STARTS), *(start[0].upper() for start in _STARTS)})
 CORRECTION: Final = re.compile(
     r"(?i)^[\s\"'*>-]{0,8}(?:no[,.! ]|nope|stop\b(?! hook)|wait[,. ]|don['’]?t\b|why did(?:n['’]t)? you"
     r"|you (?:forgot|ignored|should(?:n['’]t| not))|i (?:said|told)|that['’]s (?:wrong|not)|wrong|revert|undo"
@@ -47,10 +50,19 @@ CORRECTION: Final = re.compile(
 """Start of a message in which the user corrects the agent."""
 
 
+def may_be_misstep(output: str) -> bool:
+    """Return False for most outputs that show no misstep: on the agent's thread, only the others are read."""
+    return (
+        _EXIT in output[:READ_CHARACTERS]
+        or _REASON in output[:HEAD_CHARACTERS]
+        or (output[:1] in _FIRST and output[:HEAD_CHARACTERS].lstrip(_SPACES)[:2].lower() in _STARTS)
+    )
+
+
 def has_failed(output: str, call: Block | None) -> bool:
     """Return whether the *output* of a tool *call* reports that it failed."""
     start = output[:READ_CHARACTERS]
-    head = start[:HEAD_CHARACTERS].lstrip()
+    head = start[:HEAD_CHARACTERS].lstrip(_SPACES)
     if not (head.lower().startswith(_FAILED) or _REASON in head.partition("\n")[0] or _states_code(start)):
         return False
     program = (call.target or "") if call is not None else ""

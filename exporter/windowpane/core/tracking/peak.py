@@ -133,10 +133,10 @@ class WindowPeak:
             self.has_totals, self.calls = True, []
         for call in self.calls:
             if call.limit_tokens == moment.limit_tokens:
-                zone = max((call.zone, moment.zone), key=_rank)
                 if moment.tokens > call.tokens:
                     call.tokens, call.turn = moment.tokens, moment.turn
-                call.zone = zone
+                if moment.zone != call.zone:
+                    call.zone = max((call.zone, moment.zone), key=_rank)
                 return
         self.calls = sorted(self.calls, key=_fullness)[1 - MAXIMUM_LIMITS :]
         self.calls.append(replace(moment))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from windowpane.core.events import PressureMeasured, Usage
-from windowpane.core.limits import UNLIMITED, TrackerSettings, WindowLimits
+from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.tracking.compaction_level import CompactionLevel
 from windowpane.core.tracking.forecast import GrowthHistory
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, NOT_ADDED, Component, CountSource, Phase, Zone
@@ -331,7 +331,7 @@ class PressureGauge:
 
         Takes constant time. Compression ratio and fidelity are not measured here, they have separate events.
         """
-        window, level = self._window, self.compaction_level
+        window, growth, level = self._window, self.growth, self.compaction_level
         used = self.account.used(self.call_tokens) if reported_tokens is None else reported_tokens
         parts = apportion(used, self._components() if self._hidden_reply else self.call_components)
         duplicate = stale = 0
@@ -339,49 +339,47 @@ class PressureGauge:
             scale = used / window.tokens
             duplicate = min(used, round(window.duplicate_tokens * scale))
             stale = min(used - duplicate, round(window.stale_tokens * scale))
-        source, added = count_source or self.count_source, self.added
-        budget = self._budget_utilization(parts, limits) if limits else {}
-        fill = UNLIMITED if limits is None else limits.fill(used, previous=self.zone)
-        outlook = self.growth.outlook(
-            used,
-            red_tokens=fill.red_tokens,
-            overflow_tokens=None if limits is None else limits.overflow_tokens,
-            compaction_tokens=None if level is None else level.tokens,
-        )
+        zone = exhausted = red = None
+        eviction_rate = growth.eviction_rate()
+        if limits is not None:
+            red = growth.turns_until(limits.red_tokens, used)
+            exhausted = growth.turns_at_rate(limits.overflow_tokens - used)
+            zone = limits.zone_of(used, previous=self.zone)
+        compaction = None if level is None else growth.turns_until(level.tokens, used, of_compaction=True)
         return PressureMeasured(
             used_tokens=used,
             used_by_component=parts,
-            count_source=source,
-            limit_tokens=fill.limit_tokens,
-            limit_source=fill.limit_source,
-            usable_tokens=fill.usable_tokens,
-            utilization=fill.utilization,
-            usable_utilization=fill.usable_utilization,
-            zone=fill.zone,
-            red_tokens=fill.red_tokens,
-            added_tokens=added,
+            count_source=count_source or self.count_source,
+            limit_tokens=limits.limit_tokens if limits else None,
+            limit_source=limits.source if limits else None,
+            usable_tokens=limits.usable_tokens if limits else None,
+            utilization=used / limits.limit_tokens if limits else None,
+            usable_utilization=used / limits.usable_tokens if limits else None,
+            zone=zone,
+            red_tokens=limits.red_tokens if limits else None,
+            added_tokens=self.added,
             added_by_component=dict(self.added_by_component),
-            velocity=outlook.velocity,
-            turns_until_red=outlook.until_red.median,
-            turns_until_red_p10=outlook.until_red.early,
-            turns_until_red_p90=outlook.until_red.late,
-            burn_rate=outlook.burn_rate,
-            turns_until_exhausted=outlook.until_exhausted,
-            budget_utilization=budget,
+            velocity=growth.velocity,
+            turns_until_red=red.median if red else None,
+            turns_until_red_p10=red.early if red else None,
+            turns_until_red_p90=red.late if red else None,
+            burn_rate=growth.burn_rate,
+            turns_until_exhausted=exhausted,
+            budget_utilization=self._budget_utilization(parts, limits) if limits else {},
             tool_result_ratio=parts["tool_results"] / used if used else None,
             duplicate_ratio=duplicate / used if used else None,
             stale_ratio=stale / used if used else None,
             duplicate_tokens=duplicate,
             stale_tokens=stale,
-            eviction_rate=outlook.eviction_rate,
+            eviction_rate=eviction_rate,
             estimate_error=self.estimate_error if phase == "final" else None,
             cache_hit_ratio=self.cache_hit_ratio,
             blocks=window.blocks,
-            compaction_tokens=None if level is None else level.tokens,
-            compaction_evidence=None if level is None else level.evidence,
-            turns_until_compaction=outlook.until_compaction.median,
-            turns_until_compaction_p10=outlook.until_compaction.early,
-            turns_until_compaction_p90=outlook.until_compaction.late,
+            compaction_tokens=level.tokens if level else None,
+            compaction_evidence=level.evidence if level else None,
+            turns_until_compaction=compaction.median if compaction else None,
+            turns_until_compaction_p10=compaction.early if compaction else None,
+            turns_until_compaction_p90=compaction.late if compaction else None,
             phase=phase,
         )
 

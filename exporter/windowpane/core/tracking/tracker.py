@@ -27,7 +27,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.missteps import WATCHED_TYPES, MisstepWatch
+from windowpane.core.tracking.missteps import WATCHED_TYPES, MisstepWatch, may_be_misstep
 from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
 from windowpane.core.tracking.targets import SKILL_TOOL, call_target, memory_file_of, memory_path, skill_of
 from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
@@ -42,8 +42,7 @@ from windowpane.core.vocabulary import (
     ContentType,
     CountSource,
 )
-from windowpane.core.window.blocks import Block
-from windowpane.core.window.replacements import renamed, replacement, shortened
+from windowpane.core.window.blocks import Block, renamed, replacement, shortened
 
 
 class SessionTracker(TurnTracker):
@@ -106,17 +105,21 @@ class SessionTracker(TurnTracker):
         """
         if not self.in_turn:
             self._open_turn(at)
-        tool_call_id, handle = tool_call_id and stored_id(tool_call_id), handle and stored_id(handle)
-        tool_name = tool_name and stored_name(tool_name)
-        block_id = f"b{self._blocks}"
-        group = block_id
+        if tool_call_id:
+            tool_call_id = stored_id(tool_call_id)
+        if handle:
+            handle = stored_id(handle)
+        if tool_name:
+            tool_name = stored_name(tool_name)
+        block_id = group = f"b{self._blocks}"
+        gauge, emitter = self.gauge, self.emitter
         if content_type in REPLY_TYPES:
             if not self._replied:
                 self._measure_call(at)
             group = self._reply_group = self._reply_group or block_id
-            self.gauge.reply_tokens += tokens
+            gauge.reply_tokens += tokens
             if content_type == "tool_call":
-                self.gauge.reply_tool_calls += 1
+                gauge.reply_tool_calls += 1
         else:
             self._reply_group = None
             if content_type == "user_message" and self._last_type != "user_message":
@@ -135,17 +138,14 @@ class SessionTracker(TurnTracker):
                 tool_name = SKILL_TOOL
             else:
                 target = memory_path(memory_file) if memory_file else memory_file_of(text)
-        chars = 0
         if text:
-            chars = len(text)
             digest = digest or self._digest(text)
         block = Block(
-            block_id, content_type, tokens, self.turn, group, self.exchange, digest, chars, count_source, text,
-            tool_call_id, tool_name, pinned, None, handle, target,
+            block_id, content_type, tokens, self.turn, group, self.exchange, digest, len(text or ""),
+            count_source, text, tool_call_id, tool_name, pinned, None, handle, target,
         )  # fmt: skip
         self._blocks += 1
         self.window.add(block)
-        gauge, emitter = self.gauge, self.emitter
         if count_source != "exact":
             gauge.exact = False
         if content_type not in NOT_ADDED:
@@ -158,19 +158,19 @@ class SessionTracker(TurnTracker):
             at = emitter.clock()
         # `EventEmitter.record`, written out: the one event that an agent's thread makes by the dozen. The
         # constructor of a named tuple is a Python function, which takes twice as long.
-        emitter.buffer.append(tuple.__new__(Event, (emitter.context, emitter.n, at, BlockAdded(block))))
-        emitter.n += 1
-        if len(emitter.buffer) >= BUFFERED_EVENTS:
+        buffer, number = emitter.buffer, emitter.n
+        buffer.append(tuple.__new__(Event, (emitter.context, number, at, BlockAdded(block))))
+        emitter.n = number + 1
+        if len(buffer) >= BUFFERED_EVENTS:
             emitter.flush()
-        if content_type == "tool_call" and tool_call_id is not None:
+        if tool_call_id is not None and content_type == "tool_call":
             self._call_blocks[tool_call_id] = block
-        removed = self._removed
-        if removed.by_digest:
+        if (removed := self._removed).by_digest:
             if digest in removed.by_digest:
                 self._check_regret(block, at)
             if content_type == "tool_call":
                 removed.record_call(block)
-        if content_type in WATCHED_TYPES:
+        if may_be_misstep(text or "") if content_type == "tool_result" else content_type in WATCHED_TYPES:
             self._check_misstep(block, at)
         return block
 

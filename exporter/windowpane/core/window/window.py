@@ -56,7 +56,7 @@ class Window:
         """Increases with every edit; a plan for another version is out of date."""
 
     def __len__(self) -> int:
-        return self.blocks
+        return len(self._slots)
 
     def __contains__(self, block_id: object) -> bool:
         return block_id in self._slots
@@ -90,10 +90,31 @@ class Window:
         single = self._slots.get(group_id)
         return (group_id,) if single is not None and single.block.group == group_id else ()
 
-    def add(self, block: Block) -> None:
-        """Append a block. Raises `WindowError` for an id that is already in the window."""
-        self._insert(block, self.next_position)
-        self.next_position += 1
+    def add(self, block: Block, position: int | None = None) -> None:
+        """Add a block, by default behind the last. Raises `WindowError` for an id that is in the window."""
+        block_id, tokens, group, digest = block.id, block.tokens, block.group, block.digest
+        slots, content_type = self._slots, block.content_type
+        if block_id in slots:
+            raise WindowError(f"block {block_id} is already in the window")
+        if position is None:
+            position = self.next_position
+            self.next_position = position + 1
+        lifetime = None if block.pinned else self._lifetimes.get(content_type)
+        expires = None if lifetime is None else block.turn + lifetime
+        slots[block_id] = slot = Slot(block, position, expires)
+        if group != block_id:
+            self._join_group(group, block_id)
+        self.blocks += 1
+        self.tokens += tokens
+        self.tokens_by_component[COMPONENT_OF[content_type]] += tokens
+        if expires is not None:
+            try:
+                self._expiring[expires].append(block_id)
+            except KeyError:  # the first of its turn
+                self._expiring[expires] = [block_id]
+        if digest and self._by_digest.setdefault(digest, block_id) is not block_id:
+            self._note_duplicate(slot)
+        self.version += 1
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Replace *removed* by *results* at the position of the first; return the removed blocks.
@@ -112,7 +133,7 @@ class Window:
         for slot in slots.values():
             self._remove(slot)
         for offset, block in enumerate(results):
-            self._insert(block, position + offset)
+            self.add(block, position + offset)
         self._ordered = self._ordered and not results
         return [slot.block for slot in slots.values()]
 
@@ -147,43 +168,24 @@ class Window:
 
     def enter_turn(self, turn: int) -> None:
         """Mark the blocks stale whose lifetime ended before *turn*; to be called once for every turn."""
+        slots, stale_tokens = self._slots, 0
         for block_id in self._expiring.pop(turn - 1, ()):
-            slot = self._slots.get(block_id)
-            if slot is None or slot.stale or slot.expires is None:
+            slot = slots.get(block_id)
+            if slot is None or slot.stale or (expires := slot.expires) is None:
                 continue
-            if slot.expires >= turn:
-                self._expiring.setdefault(slot.expires, []).append(block_id)
+            if expires >= turn:
+                self._expiring.setdefault(expires, []).append(block_id)
                 continue
             slot.stale = True
             if not slot.duplicate:
-                self.stale_tokens += slot.block.tokens
+                stale_tokens += slot.block.tokens
+        self.stale_tokens += stale_tokens
 
     def clear(self) -> None:
         """Remove all blocks; positions and version continue."""
         for slot in list(self._slots.values()):
             self._remove(slot)
         self._expiring.clear()
-
-    def _insert(self, block: Block, position: int) -> None:
-        if block.id in self._slots:
-            raise WindowError(f"block {block.id} is already in the window")
-        block_id, tokens, group, digest = block.id, block.tokens, block.group, block.digest
-        lifetime = None if block.pinned else self._lifetimes.get(block.content_type)
-        expires = None if lifetime is None else block.turn + lifetime
-        self._slots[block_id] = slot = Slot(block, position, expires)
-        if group != block_id:
-            self._join_group(group, block_id)
-        self.blocks += 1
-        self.tokens += tokens
-        self.tokens_by_component[COMPONENT_OF[block.content_type]] += tokens
-        if expires is not None:
-            if expires in self._expiring:
-                self._expiring[expires].append(block_id)
-            else:
-                self._expiring[expires] = [block_id]
-        if digest and self._by_digest.setdefault(digest, block_id) is not block_id:
-            self._note_duplicate(slot)
-        self.version += 1
 
     def _join_group(self, group: str, block_id: str) -> None:
         members = self._groups.get(group)

@@ -33,7 +33,8 @@ def _proposal(advice: ThresholdAdvice) -> str:
         return f"Too few sessions to advise: {advice.sessions}; {MINIMUM_SESSIONS} are needed."
     best, lowest = advice.best, advice.lowest_cost
     if best is not None:
-        return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}."
+        unknown = "" if setting_lines(advice) else f" No setting of {advice.agent} is known that sets this level."
+        return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}.{unknown}"
     if lowest is None:
         return "Keep the level: no lower one saves money for certain."
     if advice.present.survival is None:

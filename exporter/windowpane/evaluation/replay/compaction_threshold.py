@@ -187,7 +187,7 @@ class ThresholdAdvice:
 
 
 def read_advice(store: EventReader, query: SessionFilter) -> list[ThresholdAdvice]:
-    """Return the advice for each agent of the latest sessions that match *query*, the dearest first.
+    """Return the advice for each agent of the latest sessions that match *query*, the most expensive first.
 
     An agent whose sessions were hardly compacted, or have no price, has none.
     """

@@ -1,6 +1,6 @@
 """The judge: answers questions from the compressed text and compares the answers with those of the original.
 
-`judge` and `judge_chain` are generators that yield model calls; `effects.model_calls` runs them. The key of a
+`judge` is a generator that yields model calls; `effects.model_calls` runs it. The key of a
 question comes from the original alone, and a question that the original does not answer is dropped. Every
 question is asked several times, since a single answer of a model proves little; each answer is compared with the
 key in a blind order. Not knowing is never agreement.
@@ -103,7 +103,7 @@ class Judgment:
     unread: tuple[Question, ...] = ()
     """Questions with no readable outcome."""
     calls: int = 0
-    """Model calls for the whole chain so far."""
+    """Model calls."""
     reason: str = ""
     """The reason for a missing score."""
 
@@ -126,12 +126,6 @@ class Judgment:
         return max(scores) - min(scores) if rounds > 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    question: Question
-    key: str
-
-
 class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too often)
     """Ends a judgment early."""
 
@@ -140,18 +134,10 @@ def judge(
     original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
 ) -> Effect[Judgment]:
     """Judge how many *questions* about *original* can still be answered from *compressed*."""
-    (judgment,) = yield from judge_chain(original, [compressed], questions, settings=settings)
-    return judgment
-
-
-def judge_chain(
-    original: str, stages: Sequence[str], questions: Sequence[Question], *, settings: JudgeSettings | None = None
-) -> Effect[tuple[Judgment, ...]]:
-    """Judge each stage of a chain of compressions against the first original."""
-    asker = _Asker(settings or JudgeSettings())
     if not questions:
-        return tuple(Judgment(None, reason="there are no questions") for _ in stages)
-    keyed: list[_Keyed] = []
+        return Judgment(None, reason="there are no questions")
+    asker = _Asker(settings or JudgeSettings())
+    judged: list[JudgedQuestion] = []
     dropped: list[Question] = []
     try:
         for question in questions:
@@ -159,15 +145,10 @@ def judge_chain(
             if key is None:
                 dropped.append(question)
             else:
-                keyed.append(_Keyed(question, key))
-        judgments = []
-        for stage in stages:
-            judged = yield from _judge_stage(asker, stage, keyed)
-            judgments.append(_summed(judged, dropped, asker.calls))
-        return tuple(judgments)
+                judged.append((yield from _judge_one(asker, compressed, question, key)))
     except _Stopped as stopped:
-        failed = Judgment(None, dropped=tuple(dropped), calls=asker.calls, reason=f"the judge failed: {stopped}")
-        return tuple(failed for _ in stages)
+        return Judgment(None, dropped=tuple(dropped), calls=asker.calls, reason=f"the judge failed: {stopped}")
+    return _summed(judged, dropped, asker.calls)
 
 
 def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]:
@@ -184,30 +165,22 @@ def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]
     return expected if agreed == "yes" else None
 
 
-def _judge_stage(asker: _Asker, stage: str, keyed: Sequence[_Keyed]) -> Effect[list[JudgedQuestion]]:
-    judged: list[JudgedQuestion] = []
-    for item in keyed:
-        one = yield from _judge_one(asker, stage, item)
-        judged.append(one)
-    return judged
-
-
-def _judge_one(asker: _Asker, stage: str, item: _Keyed) -> Effect[JudgedQuestion]:
+def _judge_one(asker: _Asker, compressed: str, question: Question, key: str) -> Effect[JudgedQuestion]:
     fates: list[Fate] = []
     answers: list[str] = []
     for replicate in range(asker.settings.replicates):
-        answer = yield from asker.answer(item.question.text, stage)
+        answer = yield from asker.answer(question.text, compressed)
         if answer is None:
             continue
         if not answer:
             fates.append("recoverable" if asker.settings.recoverable else "lost")
             answers.append("")
             continue
-        agreed = yield from asker.agree(item.question.text, item.key, answer, replicate=replicate)
+        agreed = yield from asker.agree(question.text, key, answer, replicate=replicate)
         if agreed is not None:
             fates.append("kept" if agreed == "yes" else "contradicted")
             answers.append(answer)
-    return JudgedQuestion(item.question, item.key, tuple(fates), tuple(answers))
+    return JudgedQuestion(question, key, tuple(fates), tuple(answers))
 
 
 class _Asker:

@@ -246,7 +246,7 @@ def _is_spent(group: Group, later: Mapping[str, str], snapshot: Snapshot, *, exp
 
 def _why(item: Item, terms: Mapping[str, float]) -> str:
     if terms.get("semantic_duplication") == 0.0 or terms.get("similarity", 1.0) < 0.5:
-        return "stands again later"
+        return "repeated later in the window"
     if item.stale:
         return "not used for its lifetime"
     return "least worth keeping"

@@ -34,7 +34,7 @@ class Statements(NamedTuple):
     """Sentences by what they state, oldest first, each once."""
 
     decisions: Sequence[str] = ()
-    """Choices, with or without the reason, and reasons of anything else."""
+    """Choices with or without their reason, and reasons of anything else."""
     open_work: Sequence[str] = ()
     other: Sequence[str] = ()
     """Everything else that the model wrote."""

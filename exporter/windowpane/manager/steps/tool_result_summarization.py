@@ -1,4 +1,4 @@
-"""Summarizes single tool results with a language model: between masking them and compacting everything."""
+"""Summarizes single tool results with a language model: between masking them and a compaction."""
 
 from __future__ import annotations
 

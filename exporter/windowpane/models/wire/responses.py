@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from windowpane.core.names import name_in_namespace
 from windowpane.models.wire import chat
 from windowpane.models.wire.messages import (
     BlockSpec,
@@ -53,7 +54,8 @@ def item_blocks(item: object, *, role: str = "user") -> Iterator[BlockSpec]:
     call_id = field_of(item, "call_id") or field_of(item, "id")
     if kind in ("function_call", "custom_tool_call"):
         arguments = field_of(item, "arguments" if kind == "function_call" else "input")
-        yield call_spec(call_id, field_of(item, "name"), arguments)
+        name = name_in_namespace(field_of(item, "namespace"), field_of(item, "name"))
+        yield call_spec(call_id, name, arguments)
     elif kind.endswith("_output"):
         yield result_spec(call_id, field_of(item, "output"))
     elif kind.endswith("_call"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.events import Event, EventContext
+from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.exceptions import StoreError
 from windowpane.metrics.fold import MetricState
 from windowpane.metrics.labels import LabelPolicy, model_label
@@ -131,6 +132,6 @@ class StoreMaintenance:
             model=row.model if row else "",
             turn=row.turns if row else 0,
             window_id=row.windows if row else 1,
-            source=row.source if row else "live",
+            source=row.source if row else OWN_SOURCE,
             stream_id=f"{self._stream}:{session_id}",
         )

@@ -22,6 +22,9 @@ from windowpane.core.events import (
     SessionEnded,
 )
 from windowpane.core.times import midnight
+from windowpane.core.vocabulary import OWN_SOURCE
+from windowpane.metrics.labels import safe_name
+from windowpane.metrics.quota import QuotaMetrics
 from windowpane.report.spending import spent_dollars
 from windowpane.store.interface import AlertFilter
 from windowpane.text.quota import duration
@@ -38,6 +41,7 @@ TITLE: Final = "Budgets and quotas"
 MAXIMUM_ALERTS: Final = 200
 """Firings that are compared with what holds now, the latest."""
 _COST_ALERTS: Final = tuple(f"cost_{zone}" for zone, _, _ in GRADES)
+_QUOTA_ALERTS: Final = ("quota_nearly_used", "quota_used_up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,15 @@ class SpendingAlerts:
         rules: Sequence[Rule],
         clock: Clock,
         on_alert: Callable[[Sequence[Event]], None],
+        agent: Callable[[str], str] = safe_name,
     ) -> None:
-        """*on_alert* receives the alerts before they are stored."""
+        """*on_alert* receives the alerts before they are stored; *agent* maps an agent to its metric label."""
         self._store = store
         self._budgets = budgets
         self._rules = {rule.name: rule for rule in rules}
         self._clock = clock
         self._on_alert = on_alert
+        self.quotas = QuotaMetrics(clock=clock, agent=agent)
 
     def check(self) -> None:
         """Fire the alerts whose threshold was reached since the last call, and resolve those that are over."""
@@ -97,22 +103,21 @@ class SpendingAlerts:
         costs = self._store.spending(since=today)
         for budget in self._budgets:
             share = spent_dollars(budget, costs) / budget.dollars
-            rules = [
-                rule
-                for name in _COST_ALERTS
-                if (rule := self._rules.get(name)) and share >= (rule.threshold or 0)
-            ]
-            for rule in rules:
-                yield _Condition(rule, budget.name, today, share, budget.project, fires=rule is rules[-1])
+            yield from self._reached(_COST_ALERTS, budget.name, today, share, budget.project)
 
     def _quotas(self, now: float) -> Iterator[_Condition]:
-        rule = self._rules.get("quota_nearly_used")
-        if rule is None or rule.threshold is None:
-            return
-        for quota in self._store.quotas(now=now):
-            if quota.used_ratio >= rule.threshold:
-                window = f"{quota.agent}, {duration(quota.minutes)}"
-                yield _Condition(rule, window, quota.resets_at - 60 * quota.minutes, quota.used_ratio)
+        self.quotas.update(quotas := self._store.quotas(now=now))
+        for quota in quotas:
+            window, since = f"{quota.agent}, {duration(quota.minutes)}", quota.resets_at - 60 * quota.minutes
+            yield from self._reached(_QUOTA_ALERTS, window, since, quota.used_ratio)
+
+    def _reached(
+        self, alerts: Sequence[str], subject: str, since: float, share: float, project: str = ""
+    ) -> Iterator[_Condition]:
+        """Yield the grades that a share has reached; only the highest one starts to fire."""
+        rules = [rule for name in alerts if (rule := self._rules.get(name)) and share >= (rule.threshold or 0)]
+        for rule in rules:
+            yield _Condition(rule, subject, since, share, project, fires=rule is rules[-1])
 
     def _update(self, conditions: Sequence[_Condition], project: str, now: float) -> None:
         session_id = _session_id(project)
@@ -141,7 +146,10 @@ class SpendingAlerts:
         described = SessionDescribed(title=TITLE, project=project)
         events = [
             Event(
-                EventContext(session_id, "windowpane", "", turn, 1, "live", f"budgets:{session_id}"), n, now, data
+                EventContext(session_id, "windowpane", "", turn, 1, OWN_SOURCE, f"budgets:{session_id}"),
+                n,
+                now,
+                data,
             )
             for n, (turn, data) in enumerate(
                 [(last, described), *payloads, (last, SessionEnded("checked"))], 0 if row is None else row.events

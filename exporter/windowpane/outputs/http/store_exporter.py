@@ -70,7 +70,12 @@ class StoreExporter:
         """Optional notifier for a broken chain; the caller that sets it closes it."""
         self.maintenance = StoreMaintenance(store, rules=rules, labels=labels, on_alert=self._on_alert)
         self.spending = SpendingAlerts(
-            store, budgets=self._config.cost_budgets, rules=rules, clock=time.time, on_alert=self._on_alert
+            store,
+            budgets=self._config.cost_budgets,
+            rules=rules,
+            clock=time.time,
+            on_alert=self._on_alert,
+            agent=labels.agent,
         )
         self._spending_at = -math.inf
         alerts = [AlertKey(rule.name, rule.severity) for rule in rules]
@@ -89,6 +94,7 @@ class StoreExporter:
         )
         self._sources = (
             StateSource(self.state, clock=time.time, as_of=as_of, top_sessions=top_sessions),
+            self.spending.quotas,
             self.internal,
         )
         self._otlp: OtlpSink | None = None

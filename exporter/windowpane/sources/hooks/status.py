@@ -13,7 +13,7 @@ from contextlib import suppress
 from windowpane.core.times import is_live
 from windowpane.core.zones import default_zone
 from windowpane.sources.hooks.input import configured_store, read_document
-from windowpane.sources.transcripts.status_line_windows import is_wrong, remember_window
+from windowpane.sources.transcripts.status_line_windows import is_wrong, remember, remember_window
 from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 AGENT = "claude-code"
 QUOTA_MINUTES = {"five_hour": 300, "seven_day": 10_080}
 """The windows of `rate_limits`, by their names; absent for API keys and before the first reply."""
+QUOTA_FILE = "quota"
+"""File of the whole percents that a store on a server was last given."""
 NEARLY_USED = 0.8
 """Used part of a window from which on the line shows it."""
 USAGE_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -87,14 +89,16 @@ def _quota(stated: dict[str, Any], now: float) -> list[tuple[int, float, float]]
 
 
 def _record(windows: list[tuple[int, float, float]], store: str | None) -> None:
-    store_file = configured_store(store)
-    if os.path.isfile(store_file):  # noqa: PTH113  # pathlib takes a third of the time of the interpreter
-        from windowpane.store import quotas
+    from windowpane.store import quotas
 
-        now = time.time()
-        quotas.record(
-            store_file, [quotas.row(AGENT, minutes, ends, used, now) for minutes, ends, used in windows]
-        )
+    name, now = configured_store(store), time.time()
+    rows = [quotas.row(AGENT, minutes, ends, used, now) for minutes, ends, used in windows]
+    if os.path.isfile(name):  # noqa: PTH113  # pathlib takes a third of the time of the interpreter
+        quotas.record(name, rows)
+    elif "://" in name and remember(QUOTA_FILE, [row[:-1] for row in rows]):
+        from windowpane.sources.hooks.server_quota import start_recording
+
+        start_recording(name, rows)
 
 
 def _stored(session_id: object, store: str | None) -> Any:

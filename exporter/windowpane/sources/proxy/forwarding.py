@@ -62,7 +62,7 @@ class Forwarder:
         on_loopback: bool = True,
     ) -> None:
         """*on_loopback* states that only programs of this machine can reach the proxy."""
-        self._upstreams = upstreams
+        self._bases = {name: httpx2.URL(upstream.url) for name, upstream in upstreams.items()}
         self._client = client
         self._calls = calls
         self._on_loopback = on_loopback
@@ -76,7 +76,7 @@ class Forwarder:
 
     def not_found(self) -> Response:
         """Return the response that names the upstreams."""
-        names = ", ".join(f"/{existing}" for existing in self._upstreams)
+        names = ", ".join(f"/{existing}" for existing in self._bases)
         return Response(404, f"no upstream of this name; paths start with {names}\n".encode())
 
     @staticmethod
@@ -88,8 +88,8 @@ class Forwarder:
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one request."""
         _, name, *rest = scope["raw_path"].split(b"/", 2)
-        upstream = self._upstreams.get(name.decode("ascii", "replace"))
-        if upstream is None:
+        base = self._bases.get(name.decode("ascii", "replace"))
+        if base is None:
             await _refuse(send, self.not_found())
             return
         self.forwarded += 1
@@ -99,7 +99,7 @@ class Forwarder:
             return
         path = b"/" + rest[0] if rest else b""
         exchange = Exchange(scope["method"], path.decode("ascii", "replace"), scope["headers"], self._calls)
-        await _Passage(self._client, exchange, receive, send).run(_request(upstream, path, scope))
+        await _Passage(self._client, exchange, receive, send).run(_request(base, path, scope))
 
 
 class _Request:
@@ -112,8 +112,7 @@ class _Request:
         self.has_body = has_body
 
 
-def _request(upstream: Upstream, path: bytes, scope: Mapping[str, Any]) -> _Request:
-    base = httpx2.URL(upstream.url)
+def _request(base: httpx2.URL, path: bytes, scope: Mapping[str, Any]) -> _Request:
     query = scope["query_string"]
     target = base.raw_path.rstrip(b"/") + path + (b"?" + query if query else b"")
     headers = scope["headers"]
@@ -186,14 +185,22 @@ class _Passage:
                 self._leaving.cancel()
 
     async def _pass_on(self, pieces: AsyncIterable[bytes]) -> None:
-        """Send the pieces of the response, those that have come at once as one: each costs a packet."""
+        """Send the pieces of the response, those that have come at once as one: each costs a packet.
+
+        The first is sent alone: the client need not wait until what came with it is split into pieces too.
+        """
         came: list[bytes] = []
         size = 0
+        is_first = True
         sending: asyncio.Task[None] | None = None
         try:
             async for piece in pieces:
                 self._exchange.add_received(piece)
                 came.append(piece)
+                if is_first:
+                    is_first = False
+                    await self._send_all(came)
+                    continue
                 size += len(piece)
                 if sending is None or sending.done():
                     sending, size = asyncio.create_task(self._send_all(came)), len(piece)

@@ -51,6 +51,8 @@ CLAUDE_CODE_VARIABLES: Final = (
 CLAUDE_CODE_KEYS: Final = ("autoCompactWindow", "autoCompactEnabled", "model")
 """Settings of Claude Code that decide its level or its window."""
 
+QWEN_CODE_RESERVE_TOKENS: Final = 33_000
+"""Free tokens that Qwen Code reserves for a summary, even where its setting states a higher level."""
 CLAUDE_CODE_SMALLEST_LEVEL: Final = (
     CLAUDE_CODE_SMALLEST_WINDOW - CLAUDE_CODE_RESERVE_TOKENS - CLAUDE_CODE_BUFFER_TOKENS
 )
@@ -198,9 +200,13 @@ def lines_for_level(agent: str, level_tokens: int, *, limit_tokens: int | None) 
         note = f"Claude Code compacts {window - level_tokens:,} tokens below this window."
         return SettingLines("~/.claude/settings.json", json.dumps({"autoCompactWindow": window}), note)
     if agent == CLAUDE_CODE_AGENT and limit_tokens:
-        percentage = math.ceil(100 * level_tokens / (limit_tokens - CLAUDE_CODE_RESERVE_TOKENS))
+        usable = limit_tokens - CLAUDE_CODE_RESERVE_TOKENS
+        percentage = round(100 * level_tokens / usable)
         variables = {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": str(percentage)}
-        note = "It holds for main sessions as well: there is no setting for sub-agents alone."
+        note = (
+            f"{percentage}% are {usable * percentage // 100:,} tokens. "
+            "It holds for main sessions as well: there is no setting for sub-agents alone."
+        )
         return SettingLines("~/.claude/settings.json", json.dumps({"env": variables}), note)
     if agent in (CODEX, CODEX_AGENT):
         note = "One setting for an agent and its sub-agents."
@@ -215,9 +221,7 @@ def _lines_of_share(agent: str, level_tokens: int, limit_tokens: int) -> Setting
         return SettingLines("~/.config/goose/config.yaml", f"GOOSE_AUTO_COMPACT_THRESHOLD: {share}")
     keys: dict[str, tuple[str, Settings]] = {
         "gemini-cli": (".gemini/settings.json", {"model": {"compressionThreshold": share}}),
-        "qwen-code": (
-            ".qwen/settings.json", {"model": {"chatCompression": {"contextPercentageThreshold": share}}}
-        ),
+        "qwen-code": (".qwen/settings.json", {"context": {"autoCompactThreshold": share}}),
         "pi": (".pi/agent/settings.json", {"compaction": {"reserveTokens": limit_tokens - level_tokens}}),
     }  # fmt: skip
     file, settings = keys.get(agent, ("", {}))
@@ -327,8 +331,10 @@ def _gemini(settings: Settings, _environment: Environment, limit: int | None) ->
 
 
 def _qwen(settings: Settings, _environment: Environment, limit: int | None) -> int | None:
-    chat = _section(_section(settings, "model"), "chatCompression")
-    return _share(chat.get("contextPercentageThreshold"), limit)
+    """Return the share of the window, at most the window without the reserve for a summary."""
+    level = _share(_section(settings, "context").get("autoCompactThreshold"), limit)
+    highest = (limit or 0) - QWEN_CODE_RESERVE_TOKENS
+    return level if level is None or highest <= 0 else min(level, highest)
 
 
 def _pi(settings: Settings, _environment: Environment, limit: int | None) -> int | None:

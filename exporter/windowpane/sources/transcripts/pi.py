@@ -44,6 +44,8 @@ from windowpane.sources.transcripts.transcript import Transcript, TranscriptRead
 AGENT: Final = "pi"
 OPENCLAW: Final = "openclaw"
 _OPENCLAW_FOLDERS: Final = frozenset({".openclaw", ".clawdbot", ".moltbot"})
+_BOOKKEEPING: Final = frozenset({"custom", "label", "thinking_level_change"})
+"""Types of entries that add nothing to a window."""
 _INJECTED_ROLES: Final = frozenset({"custom", "hookMessage"})
 _FILE_NAME: Final = re.compile(r"[\w .+@-]{1,200}")
 MAXIMUM_ENTRIES: Final = 100_000
@@ -153,6 +155,8 @@ class PiTranscript(Transcript):
             self._inject(row, at)
         elif kind == "session_info":
             self.out.append(SessionDescribed(title=text(row.get("name")), title_source="user", at=at))
+        elif text(kind) not in _BOOKKEEPING:
+            self.report_unknown(text(kind), "entries")
         self._grow(text(row.get("id")))
 
     def finish(self) -> None:

@@ -30,10 +30,15 @@ def is_wrong(version: object, model: str) -> bool:
 
 def remember_window(session_id: str, model: str, tokens: int) -> None:
     """Keep the size that the status line of a session was given. Raises `OSError` where it cannot be written."""
-    path = _file(session_id)
-    document = json.dumps({"model": model, "tokens": tokens})
+    remember(session_id, {"model": model, "tokens": tokens})
+
+
+def remember(name: str, value: object) -> bool:
+    """Keep a small value; return whether it differs from the one that is kept. Raises `OSError`."""
+    path = _file(name)
+    document = json.dumps(value)
     if path is None or _read(path) == document:
-        return
+        return False
     folder = os.path.dirname(path)  # noqa: PTH120  # pathlib takes a third of the time of the interpreter
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     _delete_oldest(folder)
@@ -41,6 +46,7 @@ def remember_window(session_id: str, model: str, tokens: int) -> None:
     with open(written, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(document)
     os.replace(written, path)  # noqa: PTH105
+    return True
 
 
 def window_in_status_line(session_id: str, model: str) -> int | None:

@@ -18,6 +18,8 @@ IDLE_SECONDS: Final = 120.0
 """A file without a write for so long is finished: no model streams a reply more slowly."""
 MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the model is known."""
+MAXIMUM_UNKNOWN: Final = 100
+"""Unknown types of rows and of content that are reported, each once per file."""
 MAXIMUM_BROKEN: Final = 10
 """Lost lines that become `Broken` records; further ones are reported as problems only."""
 BACKWARDS_SECONDS: Final = 60.0
@@ -70,6 +72,7 @@ class Transcript(ABC):
         self._broken_count = 0
         self._releasing = False
         """Records are released as they are made: the model is known, or enough were deferred."""
+        self._unknown: set[str] = set()
         self.inherited: InheritedHistory | None = None
         """The history that a fork repeats, while its rows are read."""
 
@@ -171,6 +174,12 @@ class Transcript(ABC):
         self.inherited = None
         if inherited.is_required and not inherited.repeated:
             self.report_copied("", "differs from it")
+
+    def report_unknown(self, kind: str, what: str = "rows", field: str = "type") -> None:
+        """Report that *what* of an unknown type, which a later release may write, are skipped; once per type."""
+        if kind not in self._unknown and len(self._unknown) < MAXIMUM_UNKNOWN:
+            self._unknown.add(kind)
+            self.log.odd(self.line or None, field, f"{what} of the unknown type {kind[:64]!r} are skipped")
 
     def report_copied(self, field: str, reason: str) -> None:
         """Report that the calls that a fork repeats count in both sessions."""

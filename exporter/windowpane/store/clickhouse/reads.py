@@ -12,6 +12,7 @@ from windowpane.store.events import event_or_damage
 from windowpane.store.interface import EventFilter
 from windowpane.store.projections.trends import trend_row
 from windowpane.store.reads.export import BATCH, ExportRow
+from windowpane.store.reads.fleet import LISTED
 from windowpane.store.reads.tool_use import COMPARED_SESSIONS
 from windowpane.store.records import DamagedEvent, StoredEvent, ToolUse, TrendRow
 from windowpane.store.search.events import MAXIMUM_HITS, words_of
@@ -110,8 +111,8 @@ class ClickHouseReader:
     def facets(self) -> dict[str, tuple[str, ...]]:
         """Return the distinct agents, models, sources and event types, for filters."""
         columns = {"agents": "agent", "models": "model", "sources": "source"}
-        distinct = {name: self._distinct(column, "sessions FINAL") for name, column in columns.items()}
-        return {**distinct, "types": self._distinct("type", "events")}
+        distinct = {name: self._distinct(column, "sessions FINAL", LISTED) for name, column in columns.items()}
+        return {**distinct, "types": self._distinct("type", "events", "TRUE")}
 
     def events_or_damage(self, query: EventFilter) -> list[StoredEvent | DamagedEvent]:
         """Return the events that match, by `seq`, with a `DamagedEvent` for each that cannot be read."""
@@ -154,8 +155,10 @@ class ClickHouseReader:
         ((day, rows),) = self._clickhouse.query(statement, _parameter(projects))
         return int(day) if rows else None
 
-    def _distinct(self, column: str, table: str) -> tuple[str, ...]:
-        rows = self._clickhouse.query(f"SELECT DISTINCT {column} FROM {table} WHERE {column} != '' ORDER BY 1")  # noqa: S608
+    def _distinct(self, column: str, table: str, condition: str) -> tuple[str, ...]:
+        rows = self._clickhouse.query(
+            f"SELECT DISTINCT {column} FROM {table} WHERE {column} != '' AND {condition} ORDER BY 1"  # noqa: S608  # ours
+        )
         return tuple(value for (value,) in rows)
 
 

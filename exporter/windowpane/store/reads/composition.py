@@ -12,6 +12,7 @@ from windowpane.core.names import repository_name
 from windowpane.core.tracking.targets import SKILL_TOOL
 from windowpane.store.database import Database
 from windowpane.store.projections.session_drafts import PRICE_SCALE
+from windowpane.store.reads.fleet import LISTED
 from windowpane.store.reads.tool_use import CARRIED, PRICE
 from windowpane.store.records import Composition, NamedContent
 from windowpane.store.statements import Conditions, in_lists, placeholders
@@ -48,7 +49,7 @@ def of_range(
     connection: Database, *, since: float | None, repository: str | None, projects: Sequence[str] | None
 ) -> Composition:
     """Return the composition of the latest 1,000 sessions since *since*, of one *repository*."""
-    conditions = Conditions(["1 = 1"])
+    conditions = Conditions([LISTED])
     if since is not None:
         conditions.add("last_at >= ?", since)
     conditions.among("project", projects)

@@ -365,7 +365,7 @@ class Reader(CopyReads, TrendReads):
         with self._engine.lend() as connection:
             by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
             sessions, oldest = connection.execute(
-                "SELECT count(*), min(last_at) FROM sessions WHERE current = 1"
+                f"SELECT count(*), min(last_at) FROM sessions WHERE current = 1 AND {fleet.LISTED}"  # noqa: S608
             ).fetchone()
             return StoreSize(
                 events=sum(by_type.values()),

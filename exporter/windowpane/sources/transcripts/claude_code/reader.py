@@ -47,9 +47,6 @@ BOOKKEEPING: Final = frozenset(
 """Types of rows that add nothing to a window."""
 LARGE_BETA: Final = "context-1m"
 """Start of the beta that a request for the larger window has."""
-MAXIMUM_UNKNOWN: Final = 100
-"""Unknown types of rows that are reported, each once a file."""
-
 
 CLEAR_HOOK: Final = "SessionStart:clear"
 """The hook that runs after `/clear`, and where a plan is accepted into a fresh context."""
@@ -134,7 +131,6 @@ class _ClaudeTranscript(ForkedTranscript):
         self._summaries: dict[str, str] = {}
         """Titles by the row that they name, which is not read yet."""
         self._replaced: set[str] = set()
-        self._unknown: set[str] = set()
         self._unread: SessionDescribed | None = None
         """A name that was written before the first row."""
 
@@ -171,7 +167,7 @@ class _ClaudeTranscript(ForkedTranscript):
         elif text(kind) in TITLE_FIELDS or kind == "pr-link":
             self._name(row, text(kind))
         elif text(kind) not in BOOKKEEPING:
-            self._report_unknown(text(kind))
+            self.report_unknown(text(kind))
 
     def finish(self) -> None:
         held = [session for session in self._sessions.values() if not session.finish(complete=self.complete)]
@@ -305,11 +301,6 @@ class _ClaudeTranscript(ForkedTranscript):
         session.receive(
             ContentAdded("tool_result", new, key=f"{key}-replaced") for key, new in texts.items() if new
         )
-
-    def _report_unknown(self, kind: str) -> None:
-        if kind not in self._unknown and len(self._unknown) < MAXIMUM_UNKNOWN:
-            self._unknown.add(kind)
-            self.log.odd(self.line, "type", f"rows of the unknown type {kind[:64]!r} are skipped")
 
     # -- names and links --------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any, Final
 
+from windowpane.core.names import name_in_namespace
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.messages import is_media, text_and_media
 from windowpane.sources.transcripts.json_lines import as_json, mapping, sequence, text
@@ -124,7 +125,7 @@ def _hidden_tokens(holder: dict[str, Any]) -> int | None:
 
 
 def _call(payload: dict[str, Any], kind: str, at: float | None) -> ResponseItem:
-    name = text(payload.get("name")) or kind.removesuffix("_call")
+    name = text(name_in_namespace(payload.get("namespace"), payload.get("name"))) or kind.removesuffix("_call")
     arguments = payload.get("arguments", payload.get("input", payload.get("action")))
     written = arguments if isinstance(arguments, str) else as_json(arguments)
     call_id = text(payload.get("call_id")) or text(payload.get("id")) or None

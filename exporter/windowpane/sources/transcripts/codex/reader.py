@@ -53,8 +53,6 @@ _CONTEXT: Final = frozenset({"system_prompt", "memory_injection"})
 """Content that Codex sends before a message of the user."""
 _REPEATED: Final = frozenset({"system_prompt", "memory_injection", "user_message", "media"})
 """Content that a compaction repeats where it survives."""
-MAXIMUM_UNKNOWN: Final = 100
-"""Unknown kinds of rows and items that are reported."""
 MAXIMUM_LIVE: Final = 20_000
 """Content that a rollback can remove, the latest."""
 
@@ -95,7 +93,7 @@ class _Rollout(Transcript):
         """Of the open call; it is stated before its count."""
         self._deferred: list[ContentAdded] = []
         self._compaction: Compacted | None = None
-        self._totals: dict[str, Any] | None = None
+        self._totals: tuple[int, ...] | None = None
         self._last_total: int | None = None
         self._messages: dict[str, list[str]] = {}
         """Keys of the messages by their text, which survivors of a compaction repeat."""
@@ -107,7 +105,6 @@ class _Rollout(Transcript):
         self._uncounted = 0
         """Calls without a count."""
         self._user_messages = 0
-        self._unknown_kinds: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -135,7 +132,7 @@ class _Rollout(Transcript):
             if item is not None:
                 self._item(item)
             elif text(payload.get("type")) not in _BOOKKEEPING:
-                self._unknown(text(payload.get("type")), "item")
+                self.report_unknown(text(payload.get("type")), "items")
         elif kind == "event_msg":
             self._event(payload, at)
         elif kind == "turn_context":
@@ -145,7 +142,7 @@ class _Rollout(Transcript):
         elif kind == "token_usage_record":
             self._response_id = text(payload.get("response_id")) or None
         elif kind not in _BOOKKEEPING:
-            self._unknown(kind, "row")
+            self.report_unknown(kind)
 
     def finish(self) -> None:
         if self._session is None:
@@ -264,8 +261,9 @@ class _Rollout(Transcript):
         stats.usage["window"] = limit or stats.usage.get("window", 0)
         self._state_limit(limit, at)
         totals, last = info.get("total_token_usage"), mapping(info.get("last_token_usage"))
-        repeated = isinstance(totals, dict) and totals == self._totals
-        self._totals = totals if isinstance(totals, dict) else None
+        sums = tuple(count(totals.get(name)) for name in USAGE_NAMES) if isinstance(totals, dict) else None
+        repeated = sums is not None and sums == self._totals
+        self._totals = sums
         total = count(last.get("input_tokens"))
         if not total:
             self._close_compaction(count(last.get("total_tokens")) or None)
@@ -390,9 +388,3 @@ class _Rollout(Transcript):
         self._messages.setdefault(message, []).append(key)
         if len(self._messages) > MAXIMUM_MESSAGES:
             del self._messages[next(iter(self._messages))]
-
-    def _unknown(self, kind: str, what: str) -> None:
-        """Report an unknown kind of item or row, once per file."""
-        if kind not in self._unknown_kinds and len(self._unknown_kinds) < MAXIMUM_UNKNOWN:
-            self._unknown_kinds.add(kind)
-            self.log.odd(self.line, "type", f"unknown {what} {kind[:64]!r}, skipped")

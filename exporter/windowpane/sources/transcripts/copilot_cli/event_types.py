@@ -29,8 +29,6 @@ _KNOWN: Final = frozenset(
     }
 )  # fmt: skip
 """Types of events of Copilot's SDK."""
-MAXIMUM_UNKNOWN: Final = 100
-"""Unknown types of events that are reported, each once per file."""
 
 
 def is_known(kind: str) -> bool:

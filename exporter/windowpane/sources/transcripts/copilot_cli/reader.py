@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from windowpane.core.names import mcp_tool_name
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import FLAT
-from windowpane.sources.transcripts.copilot_cli.event_types import MAXIMUM_UNKNOWN, is_known
+from windowpane.sources.transcripts.copilot_cli.event_types import is_known
 from windowpane.sources.transcripts.copilot_cli.session import (
     CopilotSession,
     Prompt,
@@ -76,7 +77,6 @@ class _CopilotTranscript(Transcript):
         self._agents: dict[str, str] = {}
         """Tool call that started each sub-agent, by the agent's id."""
         self._counted_calls = 0
-        self._unknown: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -188,9 +188,8 @@ class _CopilotTranscript(Transcript):
             self._message(session, kind, data, at)
         elif kind.startswith("session."):
             self._session_event(session, kind, data, at)
-        if not is_known(kind) and kind not in self._unknown and len(self._unknown) < MAXIMUM_UNKNOWN:
-            self._unknown.add(kind)
-            self.log.odd(self.line, "type", f"events of the unknown type {kind[:64]!r} are skipped")
+        if not is_known(kind):
+            self.report_unknown(kind, "events")
 
     def _session_event(self, session: CopilotSession, kind: str, data: dict[str, Any], at: float | None) -> None:
         limit = count(data.get("tokenLimit"))
@@ -304,7 +303,7 @@ class _CopilotTranscript(Transcript):
         for request in map(mapping, sequence(data.get("toolRequests"))):
             arguments = as_json(request.get("arguments"))
             stats.content_chars += len(arguments)
-            self._tool_call(session, text(request.get("toolCallId")), text(request.get("name")), arguments, at)
+            self._tool_call(session, text(request.get("toolCallId")), _tool_name(request, "name"), arguments, at)
         model = text(data.get("model"))
         self._model = model or self._model
         index, chunks = count(data.get("chunkIndex")), count(data.get("chunkCount"))
@@ -343,7 +342,7 @@ class _CopilotTranscript(Transcript):
         """Add a tool call that no reply requested: the user ran it."""
         call_id = text(data.get("toolCallId"))
         if call_id not in session.requested:
-            self._tool_call(session, call_id, text(data.get("toolName")), as_json(data.get("arguments")), at)
+            self._tool_call(session, call_id, _tool_name(data, "toolName"), as_json(data.get("arguments")), at)
 
     def _tool_result(self, session: CopilotSession, data: dict[str, Any], at: float | None) -> None:
         result = mapping(data.get("result"))
@@ -401,3 +400,13 @@ class _CopilotTranscript(Transcript):
             self.stats.add_usage(**{name: count(usage.get(name)) for name in TOTALS})
         totals = self.stats.usage
         self.out.append(TotalsStated(totals.get("inputTokens"), totals.get("outputTokens")))
+
+
+def _tool_name(call: dict[str, Any], key: str) -> str:
+    """Return the name of a tool, which *key* holds, and of an MCP server's tool the server's with it."""
+    server = text(call.get("mcpServerName"))
+    return (
+        mcp_tool_name(server, text(call.get("mcpToolName")) or text(call.get(key)))
+        if server
+        else text(call.get(key))
+    )

@@ -1,7 +1,4 @@
-"""Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`.
-
-Built from Qwen Code's source; no recording was available.
-"""
+"""Sessions of Qwen Code: JSON Lines of messages in the shape of Google's API, in a tree by `parentUuid`."""
 
 from __future__ import annotations
 
@@ -54,7 +51,6 @@ class QwenReader(TranscriptReader):
     """Reads the sessions under `~/.qwen/projects`."""
 
     format: ClassVar[str] = "qwen_code"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -122,7 +118,6 @@ class _QwenTranscript(ForkedTranscript):
         """The call of a sub-agent's reply, whose tool calls are separate rows."""
         self._sessions: dict[str, _Session] = {}
         self._current = ""
-        self._unknown: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -131,7 +126,7 @@ class _QwenTranscript(ForkedTranscript):
     def read_row(self, row: dict[str, Any]) -> None:
         kind = text(row.get("type"))
         if kind not in _TYPES:
-            self.log.odd_line(self.line, "type", f"expected one of {', '.join(sorted(_TYPES))}, got another")
+            self.report_unknown(kind)
             return
         at = self.at(instant(row.get("timestamp")))
         if not (kind == "assistant" and _is_rest_of_reply(row)):
@@ -279,7 +274,7 @@ class _QwenTranscript(ForkedTranscript):
         elif part.kind == "text":
             self._add(session, plain, part, at)
         else:
-            self._report_unknown(part.kind)
+            self.report_unknown(part.kind, "parts", "message.parts")
 
     def _reply(self, session: _Session, row: dict[str, Any], parts: list[Part], at: float | None) -> None:
         stats = self.stats
@@ -309,7 +304,7 @@ class _QwenTranscript(ForkedTranscript):
         elif part.kind in ("text", "thought"):
             self._add(session, "thinking" if part.kind == "thought" else "assistant_response", part, at)
         else:
-            self._report_unknown(part.kind)
+            self.report_unknown(part.kind, "parts", "message.parts")
 
     # -- inside -----------------------------------------------------------------------------------------------
 
@@ -327,11 +322,6 @@ class _QwenTranscript(ForkedTranscript):
         self.out.append(
             ContentAdded(content_type, written, part.call_id, part.name, media, key=session.last_key, at=at)
         )
-
-    def _report_unknown(self, kind: str) -> None:
-        if kind not in self._unknown:
-            self._unknown.add(kind)
-            self.log.odd(self.line, "message.parts", f"parts of {kind!r} are skipped")
 
 
 def _is_rest_of_reply(row: dict[str, Any]) -> bool:

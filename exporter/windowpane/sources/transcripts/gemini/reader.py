@@ -53,10 +53,9 @@ class GeminiDocumentReader:
 
 
 class GeminiLinesReader(TranscriptReader):
-    """Reads sessions of releases that append rows, built from Gemini CLI's source."""
+    """Reads sessions of releases that append rows."""
 
     format: ClassVar[str] = "gemini_cli"
-    experimental: ClassVar[bool] = True
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:

@@ -7,11 +7,13 @@ another follows. `$set.messages` replaces the history: after a compression, a ro
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from windowpane.core.names import mcp_tool_name
 from windowpane.core.vocabulary import ContentType
 from windowpane.models.wire.usage import GEMINI_CLI
 from windowpane.sources.transcripts.gemini.parts import Part, parts_of, response_text, written_text
@@ -38,6 +40,7 @@ PROJECT_FILE: Final = ".project_root"
 MAXIMUM_PATH_BYTES: Final = 4_096
 MAXIMUM_DEPTH: Final = 3
 """Folders above a recording, of which one is `chats`: those of sub-agents are in a folder within it."""
+_MCP_TOOL: Final = re.compile(r"(?P<tool>\S{1,120}) \((?P<server>.{1,120}) MCP Server\)")
 _SHOWN_ONLY: Final = frozenset({"info", "warning", "error"})
 """Messages to the user; media that was read for the model is recorded as `info` as well."""
 
@@ -62,7 +65,6 @@ class GeminiSession(Transcript):
         """Ids of the tool calls that were added."""
         self._messages = 0
         self._folder = project_folder(path)
-        self._unknown: set[str] = set()
 
     @property
     def opened(self) -> bool:
@@ -82,6 +84,8 @@ class GeminiSession(Transcript):
             self._pending = row
         elif isinstance(row.get("sessionId"), str):
             self._open(row)
+        elif text(row.get("type")):
+            self.report_unknown(text(row.get("type")))
         else:
             self._wrong("", "expected a header, a message or a change")
 
@@ -208,7 +212,7 @@ class GeminiSession(Transcript):
         elif kind == "user" or kind in _SHOWN_ONLY:
             self._request(message, kind, keys, at, injected=injected)
         else:
-            self._wrong("type", f"unknown type of message {kind[:64]!r}, skipped")
+            self.report_unknown(kind, "messages", f"{self.location}type")
 
     def _request(
         self, message: dict[str, Any], kind: str, keys: list[str], at: float | None, *, injected: bool
@@ -225,7 +229,7 @@ class GeminiSession(Transcript):
                 if part.text:
                     self._add("memory_injection" if injected else "user_message", part.text, keys, at)
             else:
-                self._report_unknown(part.kind)
+                self.report_unknown(part.kind, "parts", f"{self.location}content")
 
     def _reply(self, message: dict[str, Any], keys: list[str], at: float | None, *, replayed: bool) -> None:
         for thought in map(mapping, sequence(message.get("thoughts"))):
@@ -240,7 +244,7 @@ class GeminiSession(Transcript):
             elif part.kind in ("text", "thought") and part.text:
                 self._add("thinking" if part.kind == "thought" else "assistant_response", part.text, keys, at)
             elif part.kind not in ("call", "text", "thought"):
-                self._report_unknown(part.kind)
+                self.report_unknown(part.kind, "parts", f"{self.location}content")
         for call in calls:
             self._call(call, keys, at)
         if not replayed:
@@ -249,13 +253,13 @@ class GeminiSession(Transcript):
             self._result(call, keys)
 
     def _call(self, call: dict[str, Any], keys: list[str], at: float | None) -> None:
-        call_id, name = text(call.get("id")), text(call.get("name"))
+        call_id, name = text(call.get("id")), _tool_name(call)
         self._calls.add(call_id)
         part = Part("call", "", call_id or None, name or None)
         self._add("tool_call", as_json(call.get("args")), keys, at, part=part)
 
     def _result(self, call: dict[str, Any], keys: list[str]) -> None:
-        call_id, name = text(call.get("id")), text(call.get("name"))
+        call_id, name = text(call.get("id")), _tool_name(call)
         if call.get("result") is None:
             return
         self._results[call_id] = _digest(call.get("result"))
@@ -319,11 +323,6 @@ class GeminiSession(Transcript):
         self.stats.content_chars += size
         self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, size)
 
-    def _report_unknown(self, kind: str) -> None:
-        if kind not in self._unknown:
-            self._unknown.add(kind)
-            self.log.odd(self.line or None, f"{self.location}content", f"parts of {kind!r} are skipped")
-
     def _wrong(self, field: str, problem: str) -> None:
         self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
 
@@ -339,6 +338,12 @@ def project_folder(recording: Path) -> str:
 
 def _last_key(messages: dict[str, list[str]]) -> str | None:
     return next((keys[-1] for keys in reversed(messages.values()) if keys), None)
+
+
+def _tool_name(call: dict[str, Any]) -> str:
+    """Return the name of a tool; that of an MCP server's tool is made of the two in its displayed name."""
+    displayed = _MCP_TOOL.fullmatch(text(call.get("displayName")))
+    return text(call.get("name")) if displayed is None else mcp_tool_name(displayed["server"], displayed["tool"])
 
 
 def _digest(result: object) -> bytes:

@@ -75,7 +75,6 @@ class OpencodeDatabaseReader:
     """Reads all sessions of a database."""
 
     format: ClassVar[str] = "opencode"
-    experimental: ClassVar[bool] = True
 
     def __init__(self, *, complete: bool | None = None) -> None:
         """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
