@@ -12,7 +12,7 @@ from windowpane.fidelity.probe import evaluate
 
 
 class Session(NamedTuple):
-    """What was said and decided, and a summary with a wrong number and without one of two rules."""
+    """Messages of a session, and a summary with a wrong number and without one of two rules."""
 
     goal: str
     rules: tuple[str, str]
