@@ -57,8 +57,8 @@ SCRIPTED: Final = (
     "reads three to six plans and lists most of their steps as open; one more reply follows, which Claude Code "
     "keeps. The summary has half of the rules and steps by chance. Then, as the script has it, the model reads a "
     "plan again if its prompt does not have the plan's step: regrets show whether the text reaches the model and "
-    "has the right lines, not how a real model uses it. Means with the least and the most. *Given twice* is in the "
-    "summary, too; *restored, too* is in the program's memory file, which Claude Code and Codex send again."
+    "has the right lines, not how a real model uses it. Means with the least and the most. *Given twice* is in "
+    "the summary, too; *restored, too* is in the program's memory file, which Claude Code and Codex send again."
 )
 SESSIONS: Final = 6
 PARALLEL: Final = 3

@@ -46,7 +46,7 @@ _EXIT: Final = re.compile(
     re.MULTILINE,
 )
 _ENVELOPE: Final = re.compile(r"\A(?:[A-Z][\w ]{1,30}: [^\n]{0,80}\n|Process exited[^\n]{0,60}\n){1,8}Output:\n")
-"""What Codex writes before the output of a command."""
+"""Lines that Codex writes before the output of a command."""
 _REMINDER: Final = "<system-reminder>"
 """Starts what Claude Code adds after the content of a file."""
 _COMPILER: Final = re.compile(r"^(?:\[[^\]\n]{1,40}\] )?[\w./\\-]{1,160}\.\w{1,5}:\d+:\d+:? +\S.*", re.MULTILINE)
