@@ -1,28 +1,34 @@
 """Facts that an agent still sees after its window was managed, by kind of fact; writes `COMPACTOR.md`.
 
-    WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py [--half tuning] [--sessions N] [--workers 2]
+    WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py [--sessions N] [--setups hybrid truncation]
+        [--half tuning] [--rows FILE] [--before FILE] [--workers 2]
 
 The sessions are those of the folders `corpus` and `corpus-new` beside the one that WINDOWPANE_SESSIONS_DIR names.
-A digest of its name puts a session into the tuning half or the reported half. Nothing of `windowpane.fidelity` is
-used: facts are found by the expressions below, or planted, and looked up verbatim in what a call sends.
-`--half tuning` prints the tuning half and writes nothing.
+A digest of its name puts a session into the tuning half or the reported half. Nothing of `windowpane.fidelity`
+finds facts: they are found by the expressions below, or planted, and looked up verbatim in what a call sends.
+`--half tuning` prints the tuning half and writes nothing. `--rows` saves the results, and sessions in it are not
+measured again. Run with PYTHONPATH at another checkout's `exporter` and `--setups hybrid`, they are the
+`--before` of a later run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from bench_policies import spread
 
 from windowpane.core.window.blocks import Block
@@ -35,8 +41,9 @@ from windowpane.evaluation.replay import (
     truncate,
 )
 from windowpane.evaluation.replay.recordings import RecordingSource
-from windowpane.evaluation.replay.setups import format_window, preset_names
+from windowpane.evaluation.replay.setups import ManagerOptions, format_window, preset_names
 from windowpane.manager.drivers import BlockingWindow
+from windowpane.manager.settings import SAFETY_NET
 from windowpane.sources.transcripts.records import ContentAdded, Record
 
 TARGET = Path(__file__).with_name("COMPACTOR.md")
@@ -50,8 +57,16 @@ OLD_SHARE = 0.5
 FACTS = 60
 """Facts of a kind that are looked up at one call, chosen by digest."""
 PLANTED_EVERY = 3
+BEFORE = "before"
+NOT_REGRETTED = "not regretted"
+EQUAL_COST = 1.05
+"""Cost, as a share of the default's, up to which a setup is compared with it."""
+RESAMPLES = 2_000
+MINIMUM_SESSIONS = 5
+"""Fewer sessions with a kind prove no difference."""
+CONFIDENCE = 95
 
-KINDS = ("path", "identifier", "number", "error", "decision", "rule", "goal", "open work")
+KINDS = ("path", "identifier", "number", "error", "decision", "rule", "goal", "open work", "statement")
 _PATH = re.compile(r"(?<![\w/.@-])(?:[\w@.-]+/)+[\w@.-]*[\w@-]\.[A-Za-z]{1,5}\b")
 _IDENTIFIER = re.compile(
     r"\b(?:[a-z]+_[a-z0-9_]{4,}|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+|(?=[0-9a-f]*\d)[0-9a-f]{7,40})\b"
@@ -75,22 +90,29 @@ PREFACE = f"""# What our compactor keeps
 Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; the same sessions and options give
 the same text.
 
-Long sessions of real coding agents, managed again under the default, every preset and truncation (drop the oldest
-groups until the call fits). At up to {CALLS} calls of each session, evenly spaced over those whose whole
-conversation exceeds the window, the facts of its older half are looked up verbatim in what the call sends.
-No language model writes anything: summaries are extractive under every setup that summarizes. Nothing of
-`windowpane.fidelity` is used.
+Long sessions of real coding agents, managed again under the default, every preset, truncation (drop the oldest
+groups until the call fits) and the default with two other summarizers. At up to {CALLS} calls of each session,
+evenly spaced over those whose whole conversation exceeds the window, the facts of its older half are looked up
+verbatim in what the call sends.
 
 - *Extracted* facts are found by one expression a kind: paths, identifiers and numbers that the user or the
   model wrote (also in tool calls), lines of tool results that start as an error does, sentences with words of
   decisions, rules (of the user) and open work, and the first line of the first user message as the goal. This is
-  rough: not every sentence with such a word is a rule or a decision.
+  rough: not every sentence with such a word is a rule or a decision. A *statement* is any sentence of the model.
 - *Planted* facts have a number that nothing else has: an error on some line of every {PLANTED_EVERY}rd tool
   result, a line at the end of every reply with text (in turn a path, an identifier, a number, a decision, open
   work), and a rule in every user message.
-- Shares are means over sessions. *Cost* is the mean of the session's cost as a share of the default's: tokens at
-  the price of fresh input, what the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls
-  without room for their output: a setup with many shows more than a provider would accept.
+- *Not regretted* is the share of all content that was not needed again after it was removed.
+- No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
+  *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
+  quarter and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
+  *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
+- *Cost* is the mean of the session's cost as a share of the default's: tokens at the price of fresh input, what
+  the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls without room for their output:
+  a setup with many shows more than a provider would accept.
+- Shares are means over sessions. Noise is the {CONFIDENCE}% interval of the mean difference to the default over
+  {RESAMPLES:,} resamples of the sessions, where at least {MINIMUM_SESSIONS} have the kind. **Bold**: above the
+  default beyond noise.
 - A digest of its name puts each session into one of two halves. The default was changed on the tuning half only.
 """
 
@@ -145,6 +167,8 @@ def facts_of(blocks: Iterable[Block]) -> Iterator[Fact]:
             if len(sentence) < 20:
                 continue
             start = sentence[:PROSE_CHARACTERS]
+            if kind == "assistant_response":
+                yield Fact("statement", start)
             if kind == "user_message" and _RULE.search(sentence):
                 yield Fact("rule", start)
             if kind == "assistant_response" and _DECISION.search(sentence):
@@ -158,13 +182,7 @@ def sampled(facts: Iterable[Fact]) -> list[Fact]:
     by_kind: dict[str, set[str]] = {}
     for fact in facts:
         by_kind.setdefault(fact.kind, set()).add(fact.text)
-    return [
-        Fact(kind, text)
-        for kind, texts in by_kind.items()
-        for text in sorted(
-            texts, key=lambda text: blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
-        )[:FACTS]
-    ]
+    return [Fact(kind, text) for kind, texts in by_kind.items() for text in sorted(texts, key=_order)[:FACTS]]
 
 
 def _order(text: str) -> bytes:
@@ -258,15 +276,73 @@ def _older(history: Sequence[Block]) -> Iterator[Block]:
         yield block
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedDefault(ReplaySetup):
+    """The default with another summarizer, or without eviction."""
+
+    label_text: str = ""
+    changes: Callable[[], dict[str, Any]] = dict
+    """Settings of the engine that differ."""
+
+    @property
+    def name(self) -> str:
+        """The label."""
+        return self.label_text
+
+    def management(self) -> ManagerOptions:
+        """Return the default settings with the changes."""
+        usual = ReplaySetup(self.limit_tokens).management()
+        return replace(usual, settings=replace(usual.settings, **self.changes()))
+
+
+def newest_sentences(facts: object, *, vague: bool = False, **given: Any) -> str:
+    """Return the newest sentences of the removed messages and earlier summaries, in place of a model's text."""
+    del facts
+    said = given["statements"]
+    earlier = [line for text in given["previous"] for line in text.split("\n")]
+    lines = [*earlier, *said.decisions, *said.open_work, *said.other]
+    if vague:
+        lines = [_VALUE.sub("it", line) for line in lines]
+    room = given["max_tokens"]
+    kept: list[str] = []
+    for line in reversed(list(dict.fromkeys(lines))):
+        room -= given["counter"].count(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept[::-1])
+
+
+_VALUE = re.compile(r"\S*(?:[\d_/]|[a-z][A-Z]|\w\.\w)\S*")
+"""A word with a digit, or a name."""
+
+
+def compaction_only() -> dict[str, Any]:
+    """Return the settings of an agent that only compacts."""
+    return {"cascade": ("compaction", *SAFETY_NET), "compact_ratio": 0.9, "summarizer": newest_sentences}
+
+
+def vague_summaries() -> dict[str, Any]:
+    """Return the settings with a summarizer that hurts."""
+    return {"summarizer": partial(newest_sentences, vague=True)}
+
+
 def setups_of(limit: int) -> list[ReplaySetup]:
-    """Return the default, every preset and truncation."""
-    presets = [ReplaySetup(limit, preset=name) for name in preset_names()]
-    return [ReplaySetup(limit), *presets, ReplaySetup(limit, "truncate")]
+    """Return the default, every preset, the changed defaults, and truncation of the full window and of a part."""
+    return [
+        ReplaySetup(limit),
+        *(ReplaySetup(limit, preset=name) for name in preset_names()),
+        ChangedDefault(limit, label_text="compaction only", changes=compaction_only),
+        ChangedDefault(limit, label_text="vague summaries", changes=vague_summaries),
+        ReplaySetup(limit, "truncate"),
+        ReplaySetup(limit, "truncate", truncate_ratio=0.4),
+    ]
 
 
 class Task(NamedTuple):
     source: RecordingSource
-    only_default: bool
+    setups: Sequence[str]
+    """Names of the setups; empty for all."""
 
 
 def study(task: Task) -> list[Result]:
@@ -279,7 +355,7 @@ def study(task: Task) -> list[Result]:
             continue
         lookups = Lookups(prepared, limit, facts)
         if lookups.facts:
-            setups = setups_of(limit)[: 1 if task.only_default else None]
+            setups = [setup for setup in setups_of(limit) if not task.setups or setup.name in task.setups]
             results += [replayed(prepared, setup, lookups) for setup in setups]
     return results
 
@@ -299,9 +375,12 @@ def replayed(prepared: PreparedRecording, setup: ReplaySetup, lookups: Lookups) 
     if setup.kind == "truncate":
         for at in lookups.facts:
             history = prepared.history.calls[at].history
-            lookups.look_up(at, truncate(history, setup.limits.overflow_tokens), kept)
+            tokens = int(setup.limits.overflow_tokens * setup.truncate_ratio)
+            lookups.look_up(at, truncate(history, tokens), kept)
     shares = {kind: one.found / one.of for kind, one in kept.items()}
     measured = run.measures
+    if measured.regret_ratio is not None:
+        shares[NOT_REGRETTED] = 1 - measured.regret_ratio
     return Result(
         prepared.recording.name, setup.limit_tokens, setup.name, shares, measured.cost_tokens,
         measured.turns, measured.overflows,
@@ -316,42 +395,130 @@ def half_of(name: str) -> str:
     return HALVES[blake2b(name.encode(), digest_size=2).digest()[0] % 2]
 
 
-def tables(results: Sequence[Result], title: str) -> Iterator[str]:
-    """Yield the tables of some sessions, two per window."""
+class Comparison(NamedTuple):
+    """The difference of a setup to the default, over the sessions that both have, with its noise."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, default: dict[str, float], other: dict[str, float]) -> Comparison:
+        """Compare shares by session."""
+        differences = np.array([other[name] - share for name, share in default.items() if name in other])
+        if len(differences) < MINIMUM_SESSIONS:
+            return cls(float(differences.mean()) if len(differences) else 0.0, -1.0, 1.0)
+        chance = np.random.default_rng(0)
+        means = chance.choice(differences, (RESAMPLES, len(differences))).mean(axis=1)
+        low, high = np.percentile(means, [(100 - CONFIDENCE) / 2, (100 + CONFIDENCE) / 2])
+        return cls(float(differences.mean()), float(low), float(high))
+
+    @property
+    def is_above(self) -> bool:
+        """Return whether the setup is above the default beyond noise."""
+        return self.low > 0
+
+
+class Table:
+    """The results of some sessions in one window."""
+
+    def __init__(self, results: Sequence[Result], limit: int) -> None:
+        self.limit = limit
+        self.results = [one for one in results if one.limit == limit]
+        self.setups = list(dict.fromkeys(one.setup for one in self.results))
+        self.default = ReplaySetup(limit).name
+        self.sessions = len({one.session for one in self.results})
+        found = {kind for one in self.results for kind in one.shares}
+        kinds = (*KINDS, *(f"planted {kind}" for kind in KINDS), NOT_REGRETTED)
+        self.kinds = [kind for kind in kinds if kind in found]
+
+    def shares(self, setup: str, kind: str) -> dict[str, float]:
+        """Return the shares of a kind by session."""
+        return {one.session: one.shares[kind] for one in self._runs(setup) if kind in one.shares}
+
+    def cost(self, setup: str) -> float:
+        """Return the mean cost as a share of the default's."""
+        default = {one.session: one.cost for one in self._runs(self.default)}
+        shares = [one.cost / default[one.session] for one in self._runs(setup) if one.session in default]
+        return sum(shares) / len(shares)
+
+    def compared(self, setup: str, kind: str) -> Comparison:
+        """Return the difference of a setup to the default."""
+        return Comparison.of(self.shares(self.default, kind), self.shares(setup, kind))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the table: a row a kind, a column a setup."""
+        labels = [f"{name} (default)" if name == self.default else name for name in self.setups]
+        yield f"\n### {format_window(self.limit)} window: {self.sessions} sessions\n"
+        yield f"| kind | sessions | {' | '.join(labels)} |"
+        yield "|---|--:|" + "--:|" * len(labels)
+        for kind in self.kinds:
+            cells = [self._cell(setup, kind) for setup in self.setups]
+            yield f"| {kind} | {len(self.shares(self.default, kind))} | {' | '.join(cells)} |"
+        yield f"| cost | | {' | '.join(f'{self.cost(setup):.2f}' for setup in self.setups)} |"
+        yield f"| overflows | | {' | '.join(map(self._overflows, self.setups))} |"
+
+    def _runs(self, setup: str) -> list[Result]:
+        return [one for one in self.results if one.setup == setup]
+
+    def _cell(self, setup: str, kind: str) -> str:
+        shares = list(self.shares(setup, kind).values())
+        text = f"{sum(shares) / len(shares):.1%}" if shares else ""
+        return f"**{text}**" if setup != self.default and self.compared(setup, kind).is_above else text
+
+    def _overflows(self, setup: str) -> str:
+        runs = self._runs(setup)
+        return f"{sum(one.overflows for one in runs) / sum(one.calls for one in runs):.1%}"
+
+
+def verdict(found: Sequence[Table]) -> Iterator[str]:
+    """Yield how the default compares with the setups of at most its cost, and where it is below one."""
+    above = within = 0
+    below: list[str] = []
+    for table in found:
+        for setup in table.setups:
+            if setup == table.default or table.cost(setup) > EQUAL_COST:
+                continue
+            for kind in table.kinds:
+                one = table.compared(setup, kind)
+                above += one.high < 0
+                within += one.low <= 0 <= one.high
+                if one.is_above:
+                    below.append(
+                        f"- {format_window(table.limit)}, {kind}: `{setup}` {one.mean * 100:+.1f} points "
+                        f"({one.low * 100:+.1f} to {one.high * 100:+.1f}) at {table.cost(setup):.2f} of the cost"
+                    )
+    yield (
+        f"\nAgainst the setups that cost at most {EQUAL_COST} times as much, the default is above beyond noise "
+        f"in {above} comparisons of a kind in a window, within noise in {within}, and below in {len(below)}"
+        f"{':' if below else '.'}\n"
+    )
+    yield from below
+
+
+def section(results: Sequence[Result], title: str) -> Iterator[str]:
+    """Yield the verdict and the tables of a half."""
+    found = [table for limit in LIMITS if (table := Table(results, limit)).results]
     yield f"## {title}"
-    for limit in LIMITS:
-        own = [one for one in results if one.limit == limit]
-        if not own:
-            continue
-        sessions = len({one.session for one in own})
-        default = {one.session: one.cost for one in own if one.setup == ReplaySetup(limit).name}
-        for name, prefix in (("extracted", ""), ("planted", "planted ")):
-            kinds = [kind for kind in KINDS if any(prefix + kind in one.shares for one in own)]
-            yield f"\n### {format_window(limit)} window, {name}: {sessions} sessions\n"
-            yield f"| under | {' | '.join(kinds)} | cost | overflows |"
-            yield "|---|" + "--:|" * (len(kinds) + 2)
-            for setup in dict.fromkeys(one.setup for one in own):
-                runs = [one for one in own if one.setup == setup]
-                cells = [
-                    _share([one.shares[prefix + kind] for one in runs if prefix + kind in one.shares])
-                    for kind in kinds
-                ]
-                cost = sum(one.cost / default[one.session] for one in runs) / len(runs)
-                overflows = f"{sum(one.overflows for one in runs):,} of {sum(one.calls for one in runs):,}"
-                label = f"**{setup}** (default)" if setup == ReplaySetup(limit).name else setup
-                yield f"| {label} | {' | '.join(cells)} | {cost:.2f} | {overflows} |"
+    yield from verdict(found)
+    for table in found:
+        yield from table.lines()
     yield ""
 
 
-def _share(values: Sequence[float]) -> str:
-    return f"{sum(values) / len(values):.1%}" if values else ""
+def saved(rows: Path, *, name: str | None = None) -> list[Result]:
+    """Return saved results; those of the default under another *name*."""
+    found = [Result(**row) for row in json.loads(rows.read_text(encoding="utf-8"))]
+    return found if name is None else [one._replace(setup=name) for one in found if one.setup == "hybrid"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=HALVES, default="reported")
     parser.add_argument("--sessions", type=int)
-    parser.add_argument("--default-only", action="store_true")
+    parser.add_argument("--setups", nargs="*", default=())
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--before", type=Path)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
     folder = os.environ.get("WINDOWPANE_SESSIONS_DIR")
@@ -363,23 +530,29 @@ def main() -> None:
     if options.half == "tuning":
         sources = [source for source in sources if half_of(source.name) == "tuning"]
     total = len(sources)
-    sources = spread(sources, options.sessions)
-    results: list[Result] = []
+    sources = sorted(spread(sources, options.sessions), key=lambda source: _order(source.name))
+    results = saved(options.rows) if options.rows and options.rows.exists() else []
+    measured = {one.session for one in results}
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tasks = [Task(source, options.default_only) for source in sources]
+        tasks = [Task(source, options.setups) for source in sources if source.name not in measured]
         for number, found in enumerate(pool.map(study, tasks), 1):
-            print(f"\r{number} of {len(sources)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
             results += found
+            if options.rows:
+                options.rows.write_text(json.dumps([one._asdict() for one in results]), encoding="utf-8")
     print(file=sys.stderr)
+    if options.before:
+        names = {one.session for one in results}
+        results += [one for one in saved(options.before, name=BEFORE) if one.session in names]
     parts = {half: [one for one in results if half_of(one.session) == half] for half in HALVES}
     if options.half == "tuning":
-        print("\n".join(tables(parts["tuning"], "Tuning half")))
+        print("\n".join(section(parts["tuning"], "Tuning half")))
         return
-    only = ", the default only" if options.default_only else ""
-    share = f"This run: {len(sources)} of {total} sessions, evenly spaced{only}.\n"
-    halves = (*tables(parts["reported"], "Reported half"), *tables(parts["tuning"], "Tuning half"))
+    share = f"This run: {len(sources)} of {total} sessions, evenly spaced.\n"
+    halves = (*section(parts["reported"], "Reported half"), *section(parts["tuning"], "Tuning half"))
     text = "\n".join([PREFACE, share, *halves])
-    TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
+    if not options.setups:
+        TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
     print(text)
 
 

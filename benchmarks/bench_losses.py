@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from bench_fidelity import import_cost
 from losses.plants import cuts, harmless, plants, reversed_rule, with_line
 from losses.rules import rows as rule_rows
 from truth.recordings import Session, recorded_sessions, sessions_of
@@ -201,7 +202,7 @@ def cost_line(summaries: Sequence[Summary]) -> str:
     )
 
 
-def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
+def document(summaries: Sequence[Summary], rules: Sequence[str] = (), import_cost: str = "") -> str:
     """Return the whole document."""
     parts = [
         "# What compactions lost: how far the probe can be trusted",
@@ -216,7 +217,8 @@ def document(summaries: Sequence[Summary], rules: Sequence[str] = ()) -> str:
         f"## Harmless changes\n\n{chr(10).join(harmless_lines(summaries))}",
         f"## Rules\n\n{chr(10).join(rules)}" if rules else "",
         f"## Facts of these summaries\n\n{chr(10).join(kinds_lines(summaries))}",
-        cost_line(summaries),
+        f"## Cost\n\n{cost_line(summaries)}",
+        f"At import: {import_cost}." if import_cost else "",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -228,10 +230,10 @@ def main(folders: Sequence[str]) -> int:
     if not summaries:
         print("no compaction with its summary is recorded")
         return 0
-    text = document(summaries, () if folders else rule_rows())
     if folders:
-        print(text)
+        print(document(summaries))
     else:
+        text = document(summaries, rule_rows(), f"{import_cost(sessions)}")
         Path(__file__).with_name("LOSSES.md").write_text(text, encoding="utf-8")
     return 0
 

@@ -23,7 +23,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from windowpane.cli.otlp_receiver import OtlpReceiver
 from windowpane.config.schema import Config
-from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.processes import rare_collection
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.outputs.http.routes import PostRequest
 from windowpane.outputs.runtime.notifier import configured_notifier

@@ -54,6 +54,15 @@ def family(pid: int) -> list[int]:
     return [pid, *(one for child in children.split() for one in family(int(child)))]
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time of one process so far."""
+    try:
+        values = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def runnable(pid: int) -> int:
     """Return how many threads of a process run or wait for a processor."""
     count = 0
@@ -82,15 +91,20 @@ def measured(folder: Path, cores: int, paths: list[Path]) -> Run:
     ]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     samples = []
+    workers: dict[int, float] = {}
+    """Processor time of each, as last seen: the storing process does not wait for them."""
     while True:
         pid, _status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             break
-        samples.append(min(CORES, max(1, sum(map(runnable, family(process.pid))))))
+        processes = family(process.pid)
+        samples.append(min(CORES, max(1, sum(map(runnable, processes)))))
+        workers |= {one: seconds for one in processes[1:] if (seconds := cpu_seconds(one))}
         time.sleep(SAMPLE_SECONDS)
     for file in folder.glob(f"{store.name}*"):
         file.unlink()
-    return Run(usage.ru_utime + usage.ru_stime, statistics.mean(samples) if cores > 1 else 1.0)
+    total = usage.ru_utime + usage.ru_stime + sum(workers.values())
+    return Run(total, statistics.mean(samples) if cores > 1 else 1.0)
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """Functions, modules and returns on the way of an observed call and of an imported line to rows, and to a page.
 
-    python benchmarks/call_path.py [--list] [--transitions] [--json]
+    python benchmarks/call_path.py [--list] [--transitions] [--without-page] [--json]
 
 Counts the package's own functions in all threads. *Functions* and *modules* are distinct. A *return* is a call
 into a module that was entered earlier, from another one. A call is counted when eleven others came before it. A
@@ -238,6 +238,7 @@ def main() -> None:
     parser.add_argument(
         "--transitions", action="store_true", help="print the most frequent steps between modules"
     )
+    parser.add_argument("--without-page", action="store_true", help="count no page, which takes longest")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     threading.setprofile(_profile)
@@ -245,7 +246,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         ways = observed_call(Path(folder))
         without, with_turn = imported_turn(Path(folder))
-        page = drawn_page(Path(folder))
+        pages = [] if arguments.without_page else [drawn_page(Path(folder))]
     sys.setprofile(None)
     call = min(ways, key=returns)
     if arguments.list:
@@ -253,10 +254,11 @@ def main() -> None:
     found = {
         "observed call": Counts(*(min(values) for values in zip(*map(counts, ways), strict=True))),
         "imported turn": turn_counts(without, with_turn),
-        "drawn page": counts(page),
     }
+    if pages:
+        found["drawn page"] = counts(*pages)
     if arguments.transitions:
-        steps = (transitions(call), transitions(with_turn) - transitions(without), transitions(page))
+        steps = (transitions(call), transitions(with_turn) - transitions(without), *map(transitions, pages))
         for name, way in zip(found, steps, strict=True):
             print(f"{name}:")
             for (left, entered), times in way.most_common(LISTED_TRANSITIONS):

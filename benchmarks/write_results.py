@@ -24,6 +24,8 @@ SLOW = ("dashboard",)
 """Take many minutes: run when named, or with --slow."""
 ELSEWHERE = ("policies", "truth", "alerts")
 """Have their own reports; run when named."""
+BESIDE = ("peers",)
+"""Need a program of others; run when named."""
 
 HEAD = """# Benchmark results
 
@@ -38,7 +40,7 @@ def names(requested: list[str]) -> list[str]:
     unknown = wanted - set(available)
     if unknown:
         raise SystemExit(f"no such benchmark: {', '.join(sorted(unknown))}; there are: {', '.join(available)}")
-    return [name for name in available if (name in wanted if wanted else name not in SLOW + ELSEWHERE)]
+    return [name for name in available if (name in wanted if wanted else name not in SLOW + ELSEWHERE + BESIDE)]
 
 
 def previous_sections() -> dict[str, str]:

@@ -17,7 +17,9 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, median
@@ -30,8 +32,8 @@ from bench_insight import write_section  # noqa: E402
 from tests.providers.coding_agents import AGENTS, CLAUDE, Agent, ScriptedModel, plain_environment, windowpane  # noqa: E402
 from tests.providers.formats import Call, Reply  # noqa: E402
 from tests.providers.loopback import Request, loopback_provider  # noqa: E402
-from tests.providers.npm_programs import npm_program, release  # noqa: E402
-from tests.providers.test_mcp_agents import run  # noqa: E402
+from tests.providers.npm_programs import release  # noqa: E402
+from tests.providers.test_given_back import install_give_back, run_trusting_hooks  # noqa: E402
 from truth.recordings import recorded_sessions  # noqa: E402
 
 from windowpane.core.digests import keyed_digester  # noqa: E402
@@ -52,13 +54,14 @@ EXPLAINED: Final = (
 )
 SCRIPTED: Final = (
     "Sessions against a scripted provider, each with and without the hook: the user gives two rules; the model "
-    "reads three to six plans and lists most of their steps as open. The summary has half of the rules and steps "
-    "by chance. Then, as the script has it, the model reads a plan again if its prompt does not have the "
-    "plan's step: regrets show whether the text reaches the model and has the right lines, not how a real model "
-    "uses it. Means with the least and the most. *Given twice* is in the summary, too; *restored, too* is in "
-    "the program's memory file, which Claude Code and Codex send again."
+    "reads three to six plans and lists most of their steps as open; one more reply follows, which Claude Code "
+    "keeps. The summary has half of the rules and steps by chance. Then, as the script has it, the model reads a "
+    "plan again if its prompt does not have the plan's step: regrets show whether the text reaches the model and "
+    "has the right lines, not how a real model uses it. Means with the least and the most. *Given twice* is in "
+    "the summary, too; *restored, too* is in the program's memory file, which Claude Code and Codex send again."
 )
 SESSIONS: Final = 6
+PARALLEL: Final = 3
 RULES: Final = ("From now on always use tabs.", "Never touch config.py.")
 MEMORY_RULE: Final = "Always sign your commits."
 PROMPT: Final = f"Improve app.py. {' '.join(RULES)}"
@@ -88,7 +91,8 @@ class _Model(ScriptedModel):
         self.listed = [step for step in steps if chance.random() < LISTED_SHARE]
         self.in_summary = [text for text in (*RULES, *steps) if chance.random() < SUMMARY_SHARE]
         self._plans = {step: _read_call(agent, number) for number, step in enumerate(steps)}
-        self._steps = iter([*self._plans.values(), None])
+        self._steps = iter([*self._plans.values(), None, None])
+        self._replies = iter([(self._list_of_work(), False), ("I start with the first step.", True)])
         self._is_planned = False
         for number, step in enumerate(steps):
             (folder / f"plan-{number}.txt").write_text(FILLER + f"{step}\n" + FILLER)
@@ -106,10 +110,13 @@ class _Model(ScriptedModel):
         if kind == "summary":
             return replace(reply, text=reply.text.replace(SUMMARY, " ".join([SUMMARY, *self.in_summary])))
         if kind == "main" and not is_compacted and not reply.calls:
-            boxes = "\n".join(f"- [ ] {step}" for step in self.listed)
-            text = f"I have read the plans. Remaining:\n{boxes}" if boxes else "I have read the plans."
-            return replace(reply, text=text, input_tokens=FULL_TOKENS, cached_tokens=0)
+            text, is_last = next(self._replies)
+            return replace(reply, text=text, input_tokens=FULL_TOKENS if is_last else reply.input_tokens)
         return reply
+
+    def _list_of_work(self) -> str:
+        boxes = "\n".join(f"- [ ] {step}" for step in self.listed)
+        return f"I have read the plans. Remaining:\n{boxes}" if boxes else "I have read the plans."
 
 
 def _read_call(agent: Agent, number: int) -> Call:
@@ -148,17 +155,14 @@ def agent_run(name: str, seed: int, *, installs: bool) -> Run:
         work.mkdir()
         agent, model = AGENTS[name], _Model(name, work, seed)
         (work / ("CLAUDE.md" if agent is CLAUDE else "AGENTS.md")).write_text(f"{MEMORY_RULE}\n")
-        prompts = [PROMPT, "/compact", "Go on."] if agent is CLAUDE else [PROMPT, "Go on."]
+        prompts = [PROMPT, "Start.", *(["/compact"] if agent is CLAUDE else []), "Go on."]
         with loopback_provider() as provider:
             provider.responder = model
             agent.home(home, provider.url, provider.url)
             environment = plain_environment(home) | agent.environment(home, provider.url, provider.url)
             if installs:
-                _install(name, home, work, environment)
-            trust = [] if agent is CLAUDE else ["--dangerously-bypass-hook-trust"]
-            for number, prompt in enumerate(prompts):
-                first, *rest = agent.arguments(number, prompt)
-                run([npm_program(agent.program), first, *trust, *rest], work, environment)
+                install_give_back(name, home, work, environment)
+            run_trusting_hooks(agent, prompts, work, environment)
         kinds = [kind for kind, _ in model.requests]
         after = next(one for kind, one in model.requests[kinds.index("summary") :] if kind == "main")
         body = json.dumps(after.body)
@@ -178,15 +182,6 @@ def agent_run(name: str, seed: int, *, installs: bool) -> Run:
     )  # fmt: skip
 
 
-def _install(name: str, home: Path, work: Path, environment: dict[str, str]) -> None:
-    if name == "claude-code":
-        windowpane(["hook", "install", "--write", "--give-back"], environment, work)
-        return
-    settings = json.JSONDecoder().raw_decode(windowpane(["hook", "install", "--give-back"], environment, work))[0]
-    hooks = {"SessionStart": [one for one in settings["hooks"]["SessionStart"] if "matcher" in one]}
-    (home / ".codex" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
-
-
 def agent_rows() -> Iterator[str]:
     """Yield the table of real agents, and the difference that the hook makes in each pair of sessions."""
     yield (
@@ -196,10 +191,11 @@ def agent_rows() -> Iterator[str]:
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
     differences = []
     for name in ("claude-code", "codex"):
-        runs = {
-            installs: [agent_run(name, seed, installs=installs) for seed in range(SESSIONS)]
-            for installs in (False, True)
-        }
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            runs = {
+                installs: [*pool.map(partial(agent_run, name, installs=installs), range(SESSIONS))]
+                for installs in (False, True)
+            }
         agent = f"{name} {release(AGENTS[name].program)}"
         for installs, own in runs.items():
             regrets, survived, tokens = ([getattr(one, key) for one in own] for key in MEASURES)

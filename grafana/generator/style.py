@@ -42,6 +42,8 @@ _NO_VALUE_TEXTS: Final = {
     "windowpane_hook_seconds": "no managed agent",
     "windowpane_store_write_seconds": "no write in this range",
     "windowpane_last_event_age_seconds": "no event yet",
+    "windowpane_queue_events": "no process records",
+    "windowpane_store_available": "no process records",
     "windowpane_notifications_total": "no message yet",
 }
 
@@ -50,7 +52,7 @@ def no_value_text(metric: Metric) -> str:
     """Return the text of a panel without a value: the reason for it."""
     if metric.name in _NO_VALUE_TEXTS:
         return _NO_VALUE_TEXTS[metric.name]
-    if metric.name.startswith(OWN_PREFIX) and metric.kind == "gauge":
+    if metric.name == f"{OWN_PREFIX}build_info":
         return "no process scraped"
     return "no live session" if metric.kind == "gauge" else "none in this range"
 

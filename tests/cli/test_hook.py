@@ -391,6 +391,25 @@ def test_a_compacted_session_gets_back_the_rules_of_its_user(tmp_path: Path) -> 
     assert "tests pass" not in added["additionalContext"]
 
 
+@pytest.mark.parametrize(("version", "given_back"), [("2.1.49", True), ("2.1.217", False), ("2.1.332", False)])
+def test_a_reply_that_claude_code_keeps_itself_is_not_given_back(
+    tmp_path: Path, version: str, given_back: bool
+) -> None:
+    path = tmp_path / "session.jsonl"
+    work = [{"type": "text", "text": "Next steps:\n- Fix auth.py"}]
+    rows = [
+        row(0, role="user", content="Never touch config.py. Make the tests pass."),
+        row(1, role="assistant", id="m", model="m", content=work),
+        row(2, role="user", content="<command-name>/compact</command-name>"),
+    ]
+    path.write_text("".join(json.dumps(line | {"version": version}) + "\n" for line in rows), encoding="utf-8")
+
+    output = hook("give-back", given={"source": "compact", "transcript_path": str(path)}).stdout
+
+    assert "Never touch config.py." in output
+    assert ("Fix auth.py" in output) is given_back
+
+
 @pytest.mark.parametrize(
     "given",
     [

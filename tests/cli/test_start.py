@@ -19,6 +19,7 @@ from windowpane.cli import COMMANDS, main
 from windowpane.config.paths import default_store
 from windowpane.sources.hooks.input import configured_store
 
+CALL_PATH: Final = Path(__file__).parents[2] / "benchmarks/call_path.py"
 HEAVY = {
     "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",
     "platformdirs", "prometheus_client", "pydantic", "rich", "tiktoken", "typing", "yaml",
@@ -147,6 +148,16 @@ def test_an_import_loads_one_reader(
     }  # fmt: skip
     unwanted = ("windowpane.manager", "windowpane.fidelity.", "windowpane.agents", "windowpane.outputs")
     assert {name for name in modules if name.startswith(unwanted)} <= {"windowpane.fidelity.rule_survival"}
+
+
+def test_a_call_and_a_line_become_rows_without_going_back_and_forth() -> None:
+    """A return is a call into a module that was entered earlier: a reader of the code turns back as often."""
+    arguments = [sys.executable, str(CALL_PATH), "--without-page", "--json"]
+    counted = subprocess.run(arguments, capture_output=True, encoding="utf-8", check=True, timeout=120).stdout
+    returns = {way: counts["returns"] for way, counts in json.loads(counted).items()}
+
+    assert returns["observed call"] < 199
+    assert returns["imported turn"] < 250
 
 
 def test_every_command_is_listed_in_full() -> None:

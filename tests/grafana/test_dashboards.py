@@ -293,6 +293,20 @@ def test_an_empty_panel_shows_the_reason(panel: dict[str, Any]) -> None:
     assert no_value != "no data"
 
 
+def test_a_process_is_missing_only_where_every_process_has_the_metric() -> None:
+    """`windowpane serve` alone has no queue and writes no store, and is scraped nevertheless."""
+    expressions = [
+        target["expr"]
+        for board in BOARDS.values()
+        for panel in panels(board)
+        if panel["fieldConfig"]["defaults"]["noValue"] == "no process scraped"
+        for target in panel["targets"]
+    ]
+
+    assert expressions
+    assert all("windowpane_build_info" in expression for expression in expressions)
+
+
 @pytest.mark.parametrize("panel", list(each_panel()))
 def test_axes_start_at_zero_and_ratios_end_at_one(panel: dict[str, Any]) -> None:
     defaults = panel["fieldConfig"]["defaults"]

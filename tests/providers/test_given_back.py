@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.providers.coding_agents import AGENTS, CLAUDE, ScriptedModel, plain_environment, windowpane
+from tests.providers.coding_agents import AGENTS, CLAUDE, Agent, ScriptedModel, plain_environment, windowpane
 from tests.providers.loopback import Request, loopback_provider
 from tests.providers.npm_programs import npm_program
 from tests.providers.test_coding_agents import pytestmark as large
@@ -54,17 +54,9 @@ def compacted(name: str, prompts: list[str], folder: Path, *, installs: bool) ->
         provider.responder = model
         agent.home(home, provider.url, provider.url)
         environment = plain_environment(home) | agent.environment(home, provider.url, provider.url)
-        if installs and agent is CLAUDE:
-            windowpane(["hook", "install", "--write", "--give-back"], environment, work)
-        elif installs:
-            printed = windowpane(["hook", "install", "--give-back"], environment, work)
-            settings = json.JSONDecoder().raw_decode(printed)[0]
-            hooks = {"SessionStart": [one for one in settings["hooks"]["SessionStart"] if "matcher" in one]}
-            (home / ".codex" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
-        trust = [] if agent is CLAUDE else ["--dangerously-bypass-hook-trust"]
-        for number, prompt in enumerate(prompts):
-            first, *rest = agent.arguments(number, prompt)
-            run([npm_program(agent.program), first, *trust, *rest], work, environment)
+        if installs:
+            install_give_back(name, home, work, environment)
+        run_trusting_hooks(agent, prompts, work, environment)
     kinds = [kind for kind, _ in model.requests]
     following = next(request for kind, request in model.requests[kinds.index("summary") :] if kind == "main")
     store = folder / "imported.db"
@@ -75,3 +67,21 @@ def compacted(name: str, prompts: list[str], folder: Path, *, installs: bool) ->
     (data,) = [one.event.data for one in events]
     assert isinstance(data, RulesFollowed)
     return following, data
+
+
+def install_give_back(name: str, home: Path, work: Path, environment: dict[str, str]) -> None:
+    """Install the hook as documented: written for Claude Code, pasted for Codex."""
+    if name == CLAUDE.name:
+        windowpane(["hook", "install", "--write", "--give-back"], environment, work)
+        return
+    settings = json.JSONDecoder().raw_decode(windowpane(["hook", "install", "--give-back"], environment, work))[0]
+    hooks = {"SessionStart": [one for one in settings["hooks"]["SessionStart"] if "matcher" in one]}
+    (home / ".codex" / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+
+
+def run_trusting_hooks(agent: Agent, prompts: list[str], work: Path, environment: dict[str, str]) -> None:
+    """Run an agent with one prompt after the other."""
+    trust = [] if agent is CLAUDE else ["--dangerously-bypass-hook-trust"]
+    for number, prompt in enumerate(prompts):
+        first, *rest = agent.arguments(number, prompt)
+        run([npm_program(agent.program), first, *trust, *rest], work, environment)

@@ -9,9 +9,12 @@ which the browser has no older value, and a value that arrives under an outdated
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Final
 
 import streamlit as st
+
+SENT: Final = 2
+"""Drawings that send the value of a new widget; a request that interrupts the first drops what is not sent."""
 
 
 def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
@@ -23,7 +26,10 @@ def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
     moved = last_scope != scope or st.session_state.get(_key(control), value) != value
     st.session_state[_state_key(control)] = (number + moved, scope)
     key = _key(control)
-    if key not in st.session_state:
+    drawn, times = st.session_state.get(_sent_key(control), (key, 0))
+    times = times + 1 if drawn == key else 1
+    st.session_state[_sent_key(control)] = (key, times)
+    if times <= SENT or key not in st.session_state:
         st.session_state[key] = value
     return key
 
@@ -55,3 +61,7 @@ def _key(control: str) -> str:
 
 def _state_key(control: str) -> str:
     return f"drawn_{control}"
+
+
+def _sent_key(control: str) -> str:
+    return f"sent_{control}"

@@ -107,6 +107,8 @@ def command(
     store_file = configured_store(None if store_path is None else str(store_path))
     reports = unchanged_reports(store_file, key)
     if reports is None:
+        if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
+            _load_workers(chosen)
         reports = import_recordings(chosen, key, store_path, options, newest_first=newest_first, quiet=as_json)
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
@@ -120,6 +122,15 @@ def command(
     else:
         _print(reports)
     ctx.exit(_exit_code(reports))
+
+
+def _load_workers(paths: Sequence[Path]) -> None:
+    """Load what workers need while this process loads the rest, where so much will be read."""
+    from windowpane.sources.imports.workers import load_workers, worthwhile
+    from windowpane.sources.transcripts.discovery import files_of
+
+    if worthwhile(files_of(paths)):
+        load_workers()
 
 
 def _workers(store: Store, playback: PlaybackSettings, rules: Sequence[Rule]) -> ReadingWorkers:
@@ -149,7 +160,7 @@ def import_recordings(
 ) -> list[FileReport]:
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
-    from windowpane.effects.garbage_collection import rare_collection
+    from windowpane.effects.processes import rare_collection
     from windowpane.sources.imports.progress import noted_progress
 
     config = project_config(options.project)

@@ -14,7 +14,7 @@ from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import configured
 from windowpane.config.paths import local_base
 from windowpane.core.version import install_command
-from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.processes import rare_collection
 from windowpane.effects.record_log import RecordLog
 from windowpane.models.tokens import load_for_bulk
 from windowpane.outputs.http.routes import Routes

@@ -117,15 +117,16 @@ def _by_settings(options: Mapping[str, Any]) -> tuple[LevelBySettings | None, Wi
     """Return how to find the level and the window of the program that runs in the *folder*, by its settings."""
     if not options.get("folder"):
         return None, None
-    from windowpane.sources.transcripts.agent_settings import stated_level, stated_window
+    from windowpane.sources.transcripts.agent_settings import LocalSettings
 
-    def common() -> dict[str, Any]:
-        return {
-            "started_at": time.time(), "folder": options["folder"], "environment": os.environ,
-            "overrides": options["overrides"],
-        }  # fmt: skip
+    settings = LocalSettings(environment=os.environ, overrides=options["overrides"])
+    folder = options["folder"]
 
-    return (
-        lambda agent, limit_tokens: stated_level(agent, limit_tokens=limit_tokens, **common()),
-        lambda agent, model: stated_window(agent, model, **common()),
-    )
+    def level(agent: str, limit_tokens: int | None) -> int | None:
+        return settings.level(agent, limit_tokens=limit_tokens, started_at=time.time(), folder=folder)
+
+    def window(agent: str, model: str) -> int | None:
+        size = settings.window(agent, model, session_id="", started_at=time.time(), folder=folder)
+        return size and size.tokens
+
+    return level, window

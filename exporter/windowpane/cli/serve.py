@@ -19,7 +19,7 @@ from windowpane.config.paths import local_base
 from windowpane.core.redaction import redact
 from windowpane.core.store_names import StoreName
 from windowpane.core.version import install_command
-from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.processes import rare_collection
 from windowpane.effects.stop_request import StopRequest
 from windowpane.models.catalog import load_packaged_data
 from windowpane.outputs.http.authentication import TlsOptions, read_token, require_protection

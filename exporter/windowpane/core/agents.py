@@ -35,6 +35,8 @@ CLAUDE_CODE_RESERVE_TOKENS: Final = 20_000
 CLAUDE_CODE_EARLIER_RESERVE_TOKENS: Final = 32_000
 """Output reserve before release 2.1.21, which compacted earlier."""
 CLAUDE_CODE_LATER_RESERVE: Final = (2, 1, 21)
+_RETAINS_LAST_REPLY: Final = (2, 1, 217)
+"""The first release of Claude Code in recordings that keeps its last reply verbatim, as all later ones do."""
 CLAUDE_CODE_SMALLEST_WINDOW: Final = 100_000
 
 CLAUDE_CODE_SMALL_WINDOW: Final = 200_000
@@ -182,6 +184,11 @@ def documented_compaction_tokens(program: AgentProgram, limits: WindowLimits) ->
         whole = limit / CODEX_STATED_SHARE if is_stated else limit
         return round(CODEX_COMPACTION_SHARE * whole)
     return None
+
+
+def retains_last_reply(agent: str, version: str) -> bool:
+    """Return whether this release of an agent keeps its last reply verbatim when it compacts."""
+    return agent == CLAUDE_CODE and _release(version) >= _RETAINS_LAST_REPLY
 
 
 def _fills_window(program: AgentProgram, limit: int) -> bool:

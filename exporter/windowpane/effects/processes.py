@@ -1,15 +1,40 @@
-"""Processes of this machine, and new interpreters that never run the code of an opened project."""
+"""Processes of the machine, the own one too, and interpreters that never run the code of an opened project."""
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.process import BaseProcess
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 """The variable for `-P`: multiprocessing has no option for it."""
+NEW_OBJECTS: Final = 50_000
+"""New objects after which cycles are looked for, instead of Python's 700."""
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """Look for cycles of objects rarely until the block ends, and not among what is loaded before it.
+
+    For programs in which nearly everything that is made is in use, and for the main program of a process only: it
+    applies to all threads.
+    """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 @contextmanager
@@ -24,6 +49,22 @@ def without_current_folder() -> Iterator[None]:
             del os.environ[_SAFE_PATH]
         else:
             os.environ[_SAFE_PATH] = before
+
+
+def worker_class(loaded: str) -> Callable[..., BaseProcess]:
+    """Return the class of worker processes, none of which has this process's threads.
+
+    On Linux they are copies of a process that starts to load the module *loaded* now, and ends with this one.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn").Process
+    from multiprocessing.forkserver import ensure_running
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([loaded])
+    with without_current_folder():
+        ensure_running()
+    return context.Process
 
 
 def usable_cores() -> int:

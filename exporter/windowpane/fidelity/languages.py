@@ -6,11 +6,12 @@ Names, numbers, paths and code are recognized in any language; what depends on w
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 from itertools import chain
 from typing import Final, Literal
+
+import msgspec
 
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
@@ -22,13 +23,12 @@ SHORTEST_SAMPLE: Final = 20
 """Shorter texts are of any language."""
 STEM_CHARACTERS: Final = 7
 MINIMUM_STEM: Final = 3
-
-_DATA: Final[dict[Language, dict[str, str]]] = tomllib.loads(
-    files("windowpane.fidelity").joinpath("languages.toml").read_text(encoding="utf-8")
+_DATA: Final = msgspec.toml.decode(
+    files("windowpane.fidelity").joinpath("languages.toml").read_bytes(), type=dict[Language, dict[str, str]]
 )
 
 
-def words_of(kind: str) -> frozenset[str]:
+def vocabulary_of(kind: str) -> frozenset[str]:
     """Return the words of a kind in all languages."""
     return frozenset(word for language in _DATA.values() for word in language.get(kind, "").split())
 
@@ -58,13 +58,12 @@ COMMON_WORDS: Final = {
     for language, data in _DATA.items()
 }
 """Words by which a language is recognized."""
-STOPWORDS: Final = words_of("function") | words_of("fillers")
-NEGATIONS: Final = words_of("negations")
+STOPWORDS: Final = vocabulary_of("function") | vocabulary_of("fillers")
+NEGATIONS: Final = vocabulary_of("negations")
 DECISION: Final = pattern_of("decision")
 REASON: Final = pattern_of("reason")
 CJK_FUNCTION: Final = frozenset("的了为是在和与把被将はをがのにでもとへや")
 """Characters of Chinese and Japanese that stand between words."""
-
 _SUFFIXES: Final = (
     "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "en", "s", "e", "y",
 )  # fmt: skip

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import pattern_of, stem, words_of
+from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import kind_of, terms_of
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
@@ -33,11 +33,10 @@ MAXIMUM_CLAUSES: Final = 4_000
 """Clauses of a text that are compared."""
 MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
-
 _NEEDLESS: Final = pattern_of("needless")
 _FORBID: Final = pattern_of("forbid")
 _PERMIT: Final = pattern_of("permit")
-_STANCE_STEMS: Final = frozenset(map(stem, words_of("stance")))
+_STANCE_STEMS: Final = frozenset(map(stem, vocabulary_of("stance")))
 """Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
-from windowpane.fidelity.languages import COMMON_WORDS, Language, pattern_of, words_of
+from windowpane.fidelity.languages import COMMON_WORDS, Language, pattern_of, vocabulary_of
 
 Register = Literal["prompt", "instructions", "request"]
 """Kind of a text: a system prompt; a memory file, or a prompt in a message; or any other message of the user."""
@@ -40,7 +40,7 @@ IMPERATIVE: Final = pattern_of("imperative", "English")
 _GENERAL: Final = pattern_of("general", "English")
 """Imperatives that are not steps."""
 _ORDER: Final = pattern_of("order", "English")
-"""Says what comes first, also where it is one of the steps."""
+"""Order of two steps, also where it is one of the steps."""
 _HABIT: Final = pattern_of("habit", "English")
 _ALL: Final = re.compile(r"(?:all|every|each|any|no) \w", re.IGNORECASE)
 _WHENEVER: Final = pattern_of("whenever", "English")
@@ -55,9 +55,8 @@ _PERMITTING: Final = pattern_of("permitting_heading", "English")
 _STEPS: Final = pattern_of("steps_heading", "English")
 _CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
 """Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
-
 _LABEL: Final = re.compile(
-    rf"^(?!(?i:{'|'.join(sorted(words_of('verbs')))}|never|always|do|don['’]?t|only|no|if|when|before|after|must|you|we"
+    rf"^(?!(?i:{'|'.join(sorted(vocabulary_of('verbs')))}|never|always|do|don['’]?t|only|no|if|when|before|after|must|you|we"
     rf"|i)\b(?:[^:]+ ){{3}})[A-Z][\w /&'’+-]{{1,40}}(?:[:：]| [—–-]) +"
     r"|^[^\W\d_]{2,12}[：:] *(?=[\u3040-\u9fff])"
 )

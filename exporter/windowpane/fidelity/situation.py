@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.core.names import without_wrappers
+from windowpane.core.tracking.missteps import has_failed
 from windowpane.core.tracking.regret import access_of
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON
@@ -23,7 +24,6 @@ FactKind = Literal[
     "rule", "goal", "decision", "open_work", "failed_command", "changed_file", "read_file", "name", "setting"
 ]
 """Kinds of facts; a name or a setting (`timeout=30s`) is one for summaries only."""
-
 MAXIMUM_FILES: Final = 8
 """Files changed, and files read, the last ones."""
 MAXIMUM_FAILURES: Final = 5
@@ -35,7 +35,6 @@ READ_CHARACTERS: Final = 2_000
 """Start and end of a tool's output in which its exit code and its error are looked for."""
 SCANNED_SENTENCES: Final = 2_000
 """Sentences that are searched for decisions, newest first."""
-
 _EXIT_CODE: Final = re.compile(
     r'(?i)(?:\bexit(?:ed)?(?: with)?(?: code| status)|"exit_code")"?[:=]?\s{0,3}(\d{1,3})\b'
 )
@@ -50,8 +49,6 @@ _COMMAND: Final = re.compile(r'"?(?:command|cmd|script)"?\s{0,4}:\s{0,4}')
 _OPEN: Final = frozenset({"pending", "in_progress", "open", "todo", "blocked", "not_started"})
 _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
 _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", "subject")
-
-
 CUT_MARK: Final = re.compile(r"\n?\[… \d+ tokens [^\n]{0,400}…\]\n?")
 """Stands where a managed window cut a message or a result."""
 
@@ -208,22 +205,16 @@ def _failures(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fac
             continue
         call = calls.get(block.tool_call_id or "")
         command = _command(call) if call is not None else ""
-        code = _exit_code(block.text)
-        if not command or code is None:
+        if not command:
             continue
         key = " ".join(command.split()[:3])
         last.pop(key, None)
         last[key] = (
             Fact("failed_command", f"{command}: {finding}", block.id)
-            if code and (finding := finding_of(block.text))
+            if has_failed(block.text, call) and (finding := finding_of(block.text))
             else None
         )
     yield from islice((fact for fact in reversed(last.values()) if fact is not None), MAXIMUM_FAILURES)
-
-
-def _exit_code(output: str) -> int | None:
-    match = _EXIT_CODE.search(output[:READ_CHARACTERS])
-    return int(match[1]) if match else 0
 
 
 def finding_of(output: str) -> str:

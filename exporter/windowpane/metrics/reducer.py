@@ -208,12 +208,13 @@ class EventReducer:
             self._named_tokens.add(row, block.tokens, labels)
 
     def _turn_ended(self, row: Row, data: events.TurnEnded) -> None:
+        usage = data.usage
+        input_tokens = 0 if usage is None else usage.input_total
         self._turns.add(row, 1)
         if data.cost_dollars is not None:
             self._cost.add(row, data.cost_dollars)
         if data.latency_seconds is not None:
             self._inference_duration.observe(row, data.latency_seconds)
-        usage = data.usage
         if usage is None:
             return
         add = self._model_tokens.add
@@ -222,7 +223,7 @@ class EventReducer:
         add(row, usage.cache_read_tokens, ("cache_read",))
         add(row, usage.cache_write_tokens, ("cache_write",))
         add(row, usage.reasoning_tokens, ("reasoning",))
-        self._token_usage.observe(row, usage.input_total, ("input",))
+        self._token_usage.observe(row, input_tokens, ("input",))
         self._token_usage.observe(row, usage.output_tokens, ("output",))
 
     def _pressure_measured(self, row: Row, data: events.PressureMeasured) -> None:

@@ -62,7 +62,7 @@ _VENDORS_AGENTS: Final = frozenset(
 
 MAXIMUM_EVENTS: Final = 500
 """Cache breaks and regrets that are read, of each; their totals are in the session's row."""
-Payload = TypeVar("Payload", CacheBroken, ContentRegretted)
+Payload = TypeVar("Payload", CacheBroken, CallsCopied, ContentRegretted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,7 @@ from windowpane.store.search import events as search
 from windowpane.store.writes import additions, chain
 from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
-from windowpane.store.writes.session_claims import SessionClaims
-from windowpane.store.writes.shared_writer import SharedWriter
+from windowpane.store.writes.shared_writer import SessionClaims, SharedWriter
 from windowpane.store.writes.write import Writer
 
 if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive

@@ -58,6 +58,20 @@ def app(small_store: SqliteStore, open_page: OpenPage) -> AppTest:
     return open_page("session", session="refactor-api", turn="9")
 
 
+def test_the_next_drawing_sets_a_new_control_again(app: AppTest) -> None:
+    """A request that interrupts the first drops what it has not sent: the browser would start at the minimum."""
+    assert app.slider[0].proto.set_value
+
+    app.run()
+
+    assert app.slider[0].proto.set_value
+    assert app.number_input[0].proto.set_value
+
+    app.run()
+
+    assert not app.slider[0].proto.set_value
+
+
 def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
     late = Late(app)
     app.number_input[0].set_value(12)

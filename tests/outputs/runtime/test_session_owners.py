@@ -19,7 +19,7 @@ from windowpane.outputs.runtime.store_sink import StoreSink
 from windowpane.store.interface import EventFilter
 from windowpane.store.keys import AuditKeys
 from windowpane.store.open import open_store
-from windowpane.store.writes.session_claims import MAXIMUM_CLAIMS
+from windowpane.store.writes.shared_writer import MAXIMUM_CLAIMS
 from windowpane.store.writes.spool import Spool
 
 

@@ -42,8 +42,7 @@ from windowpane.core.vocabulary import (
     ContentType,
     CountSource,
 )
-from windowpane.core.window.blocks import Block
-from windowpane.core.window.replacements import renamed, replacement, shortened
+from windowpane.core.window.blocks import Block, renamed, replacement, shortened
 
 
 class SessionTracker(TurnTracker):

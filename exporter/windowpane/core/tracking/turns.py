@@ -308,6 +308,7 @@ class TurnTracker:
         if not self._replied or not self.in_turn:
             self._measure_call(at)
         reported = 0 if usage is None else usage.input_total if window_tokens is None else window_tokens
+        gauge.count_cache(usage, reported)
         trusted = reported > 0 and self._accept_total(reported, at)
         total = reported if trusted else None
         removed = False
@@ -317,11 +318,10 @@ class TurnTracker:
         if total is not None:
             removed = trusted and self._compare_totals(total, at)
             self._anchor(total, at, is_identified=removed)
-            if self.compactions.record_call(total, gauge.compaction_level):
-                self.update_compaction_level()
             if usage is not None and trusted and window_tokens is None:
                 gauge.count_reply(usage)
-        gauge.count_cache(usage, reported)
+            if self.compactions.record_call(total, gauge.compaction_level):
+                self.update_compaction_level()
         response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
         billed, recorded = usage, None
         if usage is not None and output_tokens is not None:

@@ -19,8 +19,8 @@ TAIL_TOKENS: Final = 15_000
 TAIL_RATIO: Final = 0.25
 USER_TOKENS: Final = 20_000
 USER_RATIO: Final = 0.15
-SUMMARY_TOKENS: Final = 4_000
-SUMMARY_RATIO: Final = 0.14
+SUMMARY_TOKENS: Final = 6_000
+SUMMARY_RATIO: Final = 0.20
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
 SUMMARY_SHARE: Final = 0.5
 """Share of the replaced tokens that a summary may have."""

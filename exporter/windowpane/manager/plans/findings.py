@@ -28,7 +28,7 @@ _LABEL: Final = (
     r"|FAIL(?:ED|URE)?|--- FAIL|panic)"
 )
 _PREFIX: Final = r"(?:(?:E|npm|\[[^\]]{1,40}\]|[\d:.,TZ/-]{8,40}|[\w./\\-]{1,160}[:(]\d+[:,\d)]*:?|[✗✘❌×]) +)*"
-_MESSAGE: Final = re.compile(rf"\s*{_PREFIX}{_LABEL}(?:: *|\] *| +(?=\S*\d)|\s*$)(?!=)")
+_MESSAGE: Final = re.compile(rf"\s*<tool_use_error>|\s*{_PREFIX}{_LABEL}(?:: *|\] *| +(?=\S*\d)|\s*$)(?!=)")
 _NONE: Final = re.compile(r"\b(?:0|[Nn]o|without) (?:failed|failures?|errors?)\b")
 _SUMMARY: Final = re.compile(r"\b[1-9]\d* (?:failed|failures?|errors?)\b")
 _CODE: Final = re.compile(
@@ -40,7 +40,17 @@ _CODE: Final = re.compile(
 _CODE_PART: Final = re.compile(r"[{;,(\\]\s*$|:=|\w\(\)|\w\(\\?[\"']")
 _LISTED: Final = re.compile(r"\s*[\w./-]+[:-]\d+[:-]")
 """A line of a search."""
-_EXIT: Final = re.compile(r"\b[Ee]xit(?:ed)?(?: with)?(?: code| status)?[: ]+([1-9]\d{0,4})\b")
+_EXIT: Final = re.compile(
+    r"^(?:(?:Process|Command) )?[Ee]xit(?:ed)?(?: with)?(?: code| status)?[: ]+(\d{1,5})\b"
+    r"|\"exit_code\": ?(\d{1,5})\b",
+    re.MULTILINE,
+)
+_ENVELOPE: Final = re.compile(r"\A(?:[A-Z][\w ]{1,30}: [^\n]{0,80}\n|Process exited[^\n]{0,60}\n){1,8}Output:\n")
+"""Lines that Codex writes before the output of a command."""
+_REMINDER: Final = "<system-reminder>"
+"""Starts what Claude Code adds after the content of a file."""
+_COMPILER: Final = re.compile(r"^(?:\[[^\]\n]{1,40}\] )?[\w./\\-]{1,160}\.\w{1,5}:\d+:\d+:? +\S.*", re.MULTILINE)
+"""A message of a compiler or linter, which may contain no word of a failure."""
 _LOCATION: Final = re.compile(r'File "([^"\n]{1,200})", line (\d+)|\b([\w./-]{1,160}\.\w{1,5}):(\d+)\b')
 _NUMBER: Final = re.compile(r"\d+")
 _TOKENS: Final = re.compile(r"[\w.\-]+")
@@ -53,7 +63,11 @@ _COUNT: Final = re.compile(
     r"\b\d+\s+(?:file|match|result|test|error|warning|line|item|row|reference|passed|failed|found)\w*"
     r"|\b[Ff]ound\b.{0,20}\d",
 )
-_NUMBERED: Final = re.compile(r"\s*(\d{1,7})[→\t]")
+_NUMBERED: Final = re.compile(r"\s*(\d{1,7})[→\t:-]")
+_MATCH: Final = re.compile(r"([\w./\\@\[\]-]*[/\\.][\w./\\@\[\]-]*?)[:-]\d+[:-]")
+"""A line of a search in several files."""
+LISTED_RATIO: Final = 0.8
+"""Share of the lines by which an output is the content of a file, or the result of a search."""
 _BARE: Final = re.compile(r"[\s{}\[\]()<>,;:=*#\-_|\"'`]*")
 
 
@@ -68,8 +82,9 @@ def finding_of(text: str) -> str:
     failure = failure_of(text)
     if failure:
         return failure
-    if (first := _NUMBERED.match(text)) and (last := _NUMBERED.match(text[text.rfind("\n", 0, -1) + 1 :])):
-        return f"lines {first[1]} to {last[1]}"
+    text = _output_of(_read(text))
+    if listing := _listing_of(text):
+        return listing
     lines = text[:20_000].split("\n", SCANNED_LINES)[:SCANNED_LINES]
     if len(text) > 20_000 or len(lines) == SCANNED_LINES:
         lines += text[-20_000:].rsplit("\n", SCANNED_LINES)[1:]
@@ -85,14 +100,21 @@ def failure_of(text: str) -> str:
     mentions one.
     """
     text = _read(text)
-    best = max(_failures(text), key=lambda line: line.rank, default=None)
-    code = _EXIT.search(text)
+    exit_line = _EXIT.search(text)
+    code = int(exit_line[1] or exit_line[2]) if exit_line else None
+    output = _output_of(text)
+    least = 2 if code == 0 or _listing_of(output) else 1
+    best = max(
+        (line for line in _failures(output) if line.rank >= least), key=lambda line: line.rank, default=None
+    )
+    if code and (best is None or best.rank < _RANKS) and (located := _COMPILER.search(output)):
+        best = _Line(2, located.start(), located[0])
     if best is None:
-        return _short(_line_at(text, code.start())) if code else ""
+        return _short(_line_at(text, exit_line.start())) if exit_line and code else ""
     message = _short(best.text)
-    notes = [_location(text, best)] if best.rank == _RANKS else []
-    if code and code[0] not in message:
-        notes.append(f"exit {code[1]}")
+    notes = [_location(output, best)] if best.rank == _RANKS else []
+    if code and exit_line and exit_line[0] not in message:
+        notes.append(f"exit {code}")
     notes = [note for note in notes if note and note not in message]
     return f"{message} ({', '.join(notes)})" if notes else message
 
@@ -128,10 +150,13 @@ def failures_in(blocks: Iterable[Block]) -> list[str]:
 
 def is_failure(line: str) -> bool:
     """Return whether a line reports a failure rather than code that handles one."""
-    return _rank(line) > 0 or _EXIT.search(line[:LINE_CHARACTERS]) is not None
+    return _rank(line) > 0 or _FAILED.search(line[:LINE_CHARACTERS]) is not None
 
 
+_FAILED: Final = re.compile(r"\b[Ee]xit(?:ed)?(?: with)?(?: code| status)?[: ]+[1-9]")
 _RANKS: Final = 3
+MENTION_CHARACTERS: Final = 120
+"""A longer line that only mentions a failure is prose or data."""
 
 
 def _rank(line: str) -> int:
@@ -140,7 +165,7 @@ def _rank(line: str) -> int:
         return 0
     if _MESSAGE.match(line):
         return _RANKS
-    if _LISTED.match(line) or _CODE_PART.search(line):
+    if len(line) > MENTION_CHARACTERS or _LISTED.match(line) or _CODE_PART.search(line):
         return 0
     if _SUMMARY.search(line):
         return 2
@@ -165,6 +190,30 @@ def _read(text: str) -> str:
     if text.startswith(("{", "[")) and "\\n" in text:  # an output within JSON
         text = text.replace("\\n", "\n").replace('\\"', '"')
     return text
+
+
+def _output_of(text: str) -> str:
+    """Return a result without what the agent's program wrote before and after it."""
+    start = _ENVELOPE.match(text)
+    end = text.rfind(_REMINDER) if text.rstrip().endswith(_REMINDER.replace("<", "</")) else len(text)
+    return text[start.end() if start else 0 : end].strip("\n") or text
+
+
+def _listing_of(text: str) -> str:
+    """Return which lines of a file, or how many matches of a search, an output shows; empty for another one."""
+    lines = [line for line in text.split("\n") if line.strip() and line != "--"]
+    numbers = [int(match[1]) for line in lines if (match := _NUMBERED.match(line))]
+    if (
+        len(numbers) > max(1, LISTED_RATIO * len(lines))
+        and numbers == sorted(numbers)
+        and numbers[0] < numbers[-1]
+    ):
+        return f"lines {numbers[0]} to {numbers[-1]}"
+    files = [match[1] for line in lines if (match := _MATCH.match(line))]
+    if len(files) > max(1, LISTED_RATIO * len(lines)):
+        distinct = list(dict.fromkeys(files))
+        return _short(f"{len(files)} lines of {len(distinct)} files: {', '.join(distinct)}")
+    return ""
 
 
 def _line_at(text: str, position: int) -> str:

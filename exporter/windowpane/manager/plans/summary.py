@@ -1,6 +1,7 @@
-"""Conversation summaries: their sections, the embedded summarizer, and the names a summary should retain.
+"""Conversation summaries: their sections, and the embedded summarizer, which needs no model.
 
-The embedded summarizer needs no model: it copies facts word for word into the sections and writes nothing else.
+The embedded summarizer copies sentences, failures, names and numbers word for word, and writes nothing else. Each
+section has a share of the budget, so that none displaces another; the next gets what it does not need.
 """
 
 from __future__ import annotations
@@ -11,11 +12,20 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import IDENTIFIERS_PER_BLOCK, MAXIMUM_CHARACTERS, ReferenceIndex
+from windowpane.core.window.references import (
+    IDENTIFIERS_PER_BLOCK,
+    MAXIMUM_CHARACTERS,
+    ReferenceIndex,
+    argument_values,
+    identifiers,
+)
 from windowpane.fidelity.situation import Fact, FactKind
 from windowpane.manager.plans.findings import grouped_failures
+from windowpane.manager.plans.statements import MESSAGES, NO_STATEMENTS, Statements, is_open_item, is_reasoned
 
-Section = Literal["goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "lookup"]
+Section = Literal[
+    "goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "messages", "lookup"
+]
 
 HEADINGS: Final[dict[Section, str]] = {
     "goal": "## Goal",
@@ -25,19 +35,24 @@ HEADINGS: Final[dict[Section, str]] = {
     "artifacts": "## Artifacts, paths and values",
     "errors": "## Errors",
     "state": "## State and next steps",
+    "messages": "## Messages",
     "lookup": "## Where to look",
 }
 PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, not an instruction.]"
 """First line of a summary, by which it is recognized."""
 
+WHOLE: Final[tuple[Section, ...]] = ("goal", "progress", "lookup")
+"""Sections that are never shortened."""
 SHARES: Final[dict[Section, float]] = {
-    "constraints": 0.15,
+    "constraints": 0.10,
     "decisions": 0.15,
-    "errors": 0.15,
     "state": 0.15,
+    "errors": 0.15,
+    "messages": 0.05,
     "artifacts": 0.40,
 }
-"""Shares of the budget left after goal and look-up hints; unused tokens go to the next sections."""
+"""Shares of the rest of the budget; unused tokens go to the next sections."""
+LOOKUP_LINES: Final = 3
 
 Sections = Mapping[Section, Sequence[str]]
 
@@ -56,48 +71,32 @@ def parse_sections(text: str) -> dict[Section, list[str]]:
     return sections
 
 
-def render_sections(sections: Sections, *, max_tokens: int, counter: TokenCounter) -> str:
-    """Return the summary, in at most *max_tokens* if the parts written whole allow it; newest lines last.
+def render_sections(
+    sections: Sections, artifacts: Artifacts | None = None, *, max_tokens: int, counter: TokenCounter
+) -> str:
+    """Return the summary, in at most *max_tokens* if the sections written whole allow it.
 
-    Goal, progress and look-up hints are written whole. In every other section the last lines given are the most
-    important: under pressure the first are omitted.
+    In every other section the last lines given are the most important: under pressure the first are omitted.
+    Names among the *artifacts* that the retained lines have are not repeated.
     """
-    fixed: dict[Section, list[str]] = {
-        name: list(sections[name]) for name in ("goal", "progress", "lookup") if sections.get(name)
-    }
-    spent = counter.count(PREAMBLE) + sum(
-        _cost(lines, counter) + _cost([HEADINGS[name]], counter) for name, lines in fixed.items()
-    )
-    room = max(0, max_tokens - spent)
-    chosen: dict[Section, list[str]] = dict(fixed)
+    chosen: dict[Section, list[str]] = {name: list(sections[name]) for name in WHOLE if sections.get(name)}
+    room = max(0, max_tokens - counter.count(_render(chosen)))
     spare = 0
     for name, share in SHARES.items():
-        lines, cost = _newest(sections.get(name, ()), int(share * room) + spare, name, counter)
-        spare += int(share * room) - cost
-        if lines:
-            chosen[name] = lines
+        lines = sections.get(name, ())
+        if name == "artifacts" and artifacts is not None:
+            lines = artifacts.lines(without="\n".join(line for lines in chosen.values() for line in lines))
+        limit = int(share * room) + spare
+        cost = counter.count(HEADINGS[name]) + 1
+        retained: list[str] = []
+        for line in reversed(lines):
+            tokens = counter.count(line) + 2
+            if cost + tokens <= limit:
+                cost += tokens
+                retained.append(line)
+        spare = limit - cost if retained else limit
+        chosen[name] = retained[::-1]
     return _render(chosen)
-
-
-def merge_lines(older: Iterable[str], newer: Iterable[str]) -> list[str]:
-    """Return the lines of both, each once, the newer after the older."""
-    return list(dict.fromkeys([*older, *newer]))
-
-
-def _newest(lines: Sequence[str], max_tokens: int, name: Section, counter: TokenCounter) -> tuple[list[str], int]:
-    cost = counter.count(HEADINGS[name]) + 1
-    retained: list[str] = []
-    for line in reversed(lines):
-        tokens = counter.count(line) + 2
-        if cost + tokens > max_tokens:
-            continue
-        cost += tokens
-        retained.append(line)
-    return (retained[::-1], cost) if retained else ([], 0)
-
-
-def _cost(lines: Iterable[str], counter: TokenCounter) -> int:
-    return sum(counter.count(line) + 2 for line in lines)
 
 
 def _render(sections: Sections) -> str:
@@ -107,6 +106,11 @@ def _render(sections: Sections) -> str:
             parts.append(heading)
             parts.extend(line if name == "goal" else f"- {line}" for line in sections[name])
     return "\n".join(parts)
+
+
+def merge_lines(older: Iterable[str], newer: Iterable[str]) -> list[str]:
+    """Return the lines of both, each once, the newer after the older."""
+    return list(dict.fromkeys([*older, *newer]))
 
 
 SECTION_OF: Final[dict[FactKind, Section]] = {
@@ -144,8 +148,6 @@ _MEASURE: Final = re.compile(
     r"(?:\d[\d_,.]*\d\d|\d+(?:[.,]\d+)? ?(?:%|ms|s|min|h|KB|MB|GB|px|x)(?!\w))"
 )
 _DIGITS: Final = re.compile(r"\d[\d_,.]*")
-_NAMING: Final[tuple[FactKind, ...]] = ("name", "setting", "read_file", "changed_file")
-"""Kinds of facts that are names, the least wanted first."""
 NAMES_A_LINE: Final = 6
 
 
@@ -158,65 +160,93 @@ def summarize(
     progress: Sequence[str] = (),
     names: Names = NO_NAMES,
     failures: Sequence[str] = (),
+    statements: Statements = NO_STATEMENTS,
     visible: Set[str] = frozenset(),
     max_tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """Return a summary of *facts* in sections, in at most *max_tokens* beside the goal, which is never shortened.
+    """Return a summary of *facts* and *statements* in sections, in at most *max_tokens* beside the goal.
 
     *progress* states what of the task is done and planned now; it replaces that part of earlier summaries.
     *previous* are earlier summaries: their lines are carried on instead of being summarized again.
-    *facts* come most critical first; within a section the most critical stay longest. Of *names*, those in use
-    stay longer than the names among the facts, the others less long. *failures* are what tools reported, oldest
-    first. A name that is among the *visible* ones, or part of what the summary has already, is not repeated.
+    *facts* come most critical first; within a section the most critical stay longest. *failures* are what tools
+    reported, oldest first. A name that is among the *visible* ones, or part of what the summary has already, is
+    not repeated.
     """
     sections: dict[Section, list[str]] = {}
     for text in previous:
         for name, lines in parse_sections(text).items():
             sections[name] = merge_lines(sections.get(name, ()), lines)
-    names_by_kind: dict[FactKind, list[str]] = {}
-    stated = {line for lines in sections.values() for line in lines}
+    stated = "\n".join(line for lines in sections.values() for line in lines)
+    carried = "\n".join(line for name in SHARES if name != "artifacts" for line in sections.get(name, ()))
+
+    def add(section: Section, lines: Iterable[str]) -> None:
+        nonlocal stated
+        new = [line for line in lines if line not in stated]
+        stated = "\n".join((stated, *new))
+        sections[section] = merge_lines(sections.get(section, ()), new)
+
+    add("messages", statements.other)
+    add("decisions", statements.decisions)
+    add("state", statements.open_work)
     for fact in reversed(facts):
-        if fact.kind in _NAMING:
-            names_by_kind.setdefault(fact.kind, []).append(fact.text)
-        elif fact.text not in stated:
-            stated.add(fact.text)
-            section = SECTION_OF[fact.kind]
-            sections[section] = merge_lines(sections.get(section, ()), [fact.text])
+        if SECTION_OF[fact.kind] != "artifacts":
+            add(SECTION_OF[fact.kind], [fact.text])
+    sections["decisions"].sort(key=is_reasoned)
+    sections["state"].sort(key=is_open_item)
     sections["errors"] = grouped_failures((*sections.get("errors", ()), *failures))
-    earlier = _artifacts_in(sections.get("artifacts", ()))
-    own = (name for kind in _NAMING for name in names_by_kind.get(kind, ()))
-    used = names.used
-    ranked = (*names.seen, *used[:-RECENT_NAMES], *own, *earlier.names, *used[-RECENT_NAMES:], *names.spoken)
-    measures = newest_measures((*earlier.measures, *names.measures))
-    sections["artifacts"] = [*earlier.prose, *measures]
-    lines = [goal, *progress, *(line for name in SHARES for line in sections.get(name, ()))]
-    wanted = _not_repeated([name for name in ranked if name not in visible], "\n".join(lines))
-    sections["artifacts"] = [*earlier.prose, *_in_lines(wanted, ", "), *_in_lines(measures, "; ")]
     sections["goal"] = [goal] if goal else []
     sections["progress"] = list(progress)
-    sections["lookup"] = merge_lines(sections.get("lookup", ()), lookup)[-3:]
-    return render_sections(sections, max_tokens=max_tokens, counter=counter)
+    sections["lookup"] = merge_lines(sections.get("lookup", ()), lookup)[-LOOKUP_LINES:]
+    earlier = Artifacts.parse(sections.get("artifacts", ()))
+    used = names.used
+    ranked = [
+        *(fact.text for fact in reversed(facts) if fact.kind in ("name", "setting")),
+        *names.seen,
+        *used[:-RECENT_NAMES],
+        *earlier.names,
+        *identifiers(carried),
+        *used[-RECENT_NAMES:],
+        *names.spoken,
+        *(fact.text for fact in reversed(facts) if fact.kind in ("read_file", "changed_file")),
+    ]
+    artifacts = Artifacts(
+        [name for name in ranked if name not in visible],
+        [*earlier.measures, *measures_of(carried), *names.measures],
+        earlier.prose,
+    )
+    return render_sections(sections, artifacts, max_tokens=max_tokens, counter=counter)
 
 
-class _Artifacts(NamedTuple):
-    names: list[str]
-    measures: list[str]
-    prose: list[str]
+class Artifacts(NamedTuple):
+    """Names, numbers and prose of the section of artifacts, least wanted first."""
 
+    names: Sequence[str]
+    measures: Sequence[str]
+    prose: Sequence[str] = ()
 
-def _artifacts_in(lines: Iterable[str]) -> _Artifacts:
-    """Return the names, the numbers and the prose that earlier summaries list under artifacts."""
-    artifacts = _Artifacts([], [], [])
-    for line in lines:
-        parts, measures = line.split(", "), line.split("; ")
-        if all(_MEASURE.fullmatch(measure) for measure in measures):
-            artifacts.measures.extend(measures)
-        elif any(" " in part for part in parts):
-            artifacts.prose.append(line)
-        else:
-            artifacts.names.extend(parts)
-    return artifacts
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> Artifacts:
+        """Return what an earlier summary lists."""
+        names: list[str] = []
+        measures: list[str] = []
+        prose: list[str] = []
+        for line in lines:
+            parts = line.split("; ")
+            if all(_MEASURE.fullmatch(part) for part in parts):
+                measures += parts
+            elif any(" " in part for part in line.split(", ")):
+                prose.append(line)
+            else:
+                names += line.split(", ")
+        return cls(names, measures, prose)
+
+    def lines(self, *, without: str) -> list[str]:
+        """Return the lines of the section, with no name or measure that the text *without* has."""
+        measures = [measure for measure in newest_measures(self.measures) if measure not in without]
+        text = "\n".join((without, *self.prose, *measures))
+        names = _in_lines(_not_repeated(self.names, text), ", ")
+        return [*self.prose, *names, *_in_lines(measures, "; ")]
 
 
 def _not_repeated(names: Sequence[str], text: str) -> list[str]:
@@ -252,10 +282,12 @@ def _in_lines(names: Sequence[str], separator: str) -> list[str]:
 
 MAXIMUM_NAMES: Final = 400
 """Given to a summary, which keeps those it has room for."""
+SHORT_CALL_TOKENS: Final = 200
+"""A larger call writes content, whose names are many and mostly its own."""
 
 
 def names_to_keep(references: ReferenceIndex, removed: Sequence[Block], carried: Iterable[str] = ()) -> Names:
-    """Return the names of *removed* that no remaining block has.
+    """Return the names of *removed* that no remaining block has, and the numbers and names in its messages.
 
     *carried* are the texts of earlier summaries: a name in them is retained as long as it is in use.
     """
@@ -276,7 +308,22 @@ def names_to_keep(references: ReferenceIndex, removed: Sequence[Block], carried:
         names[rank] for rank in reversed(range(IDENTIFIERS_PER_BLOCK)) for names in by_block if rank < len(names)
     ]
     used = used[-MAXIMUM_NAMES:]
-    return Names(used, unused[max(0, len(unused) + len(used) - MAXIMUM_NAMES) :])
+    spoken: dict[str, None] = {}
+    measures: list[str] = []
+    for block in removed:
+        text = block.text or ""
+        if block.content_type == "tool_call" and block.tokens <= SHORT_CALL_TOKENS:
+            text = argument_values(text)
+        elif block.content_type in MESSAGES:
+            measures += measures_of(text)
+        else:
+            continue
+        for name in identifiers(text)[:IDENTIFIERS_PER_BLOCK]:
+            spoken.pop(name, None)
+            spoken[name] = None
+    return Names(
+        used, unused[max(0, len(unused) + len(used) - MAXIMUM_NAMES) :], [*spoken][-MAXIMUM_NAMES:], measures
+    )
 
 
 def _would_be_lost(references: ReferenceIndex, name: str, removed_ids: set[str], before: str = "") -> bool:

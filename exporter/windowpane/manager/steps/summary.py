@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.events import Strategy
-from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.core.window.references import (
-    IDENTIFIERS_PER_BLOCK,
-    argument_values,
-    identifiers,
-    names_of_arguments,
-)
+from windowpane.core.window.references import identifiers
 from windowpane.effects.commands import Effect, compute
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.situation import Fact
@@ -30,24 +24,14 @@ from windowpane.manager.plans.acceptance import (
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
-from windowpane.manager.plans.summary import (
-    HEADINGS,
-    MAXIMUM_NAMES,
-    PREAMBLE,
-    Names,
-    measures_of,
-    names_to_keep,
-)
+from windowpane.manager.plans.statements import MESSAGES, statements_of
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, names_to_keep
 from windowpane.models.overflow_errors import classify_error
 
 MODEL_ATTEMPTS: Final = 2
 SHORTENINGS: Final = 4
 """Maximum number of times a transcript is shortened for a model that refuses it as too large."""
 EXTRACTIVE: Final = "extractive"
-SHORT_CALL_TOKENS: Final = 200
-"""A larger call writes content, whose names are many and mostly its own."""
-_LASTING: Final[frozenset[ContentType]] = frozenset({"user_message", "assistant_response"})
-"""Content that no eviction masks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,44 +110,21 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
     summarizer = engine.settings.summarizer
     if summarizer is None:
         return Draft("", engine.settings.model, use, rejected=reason)
-    argument_names = {
-        name
-        for block in plan.removed
-        if block.content_type == "tool_call"
-        for name in names_of_arguments(block.text or "")
-    }
+    previous = [block.text or "" for block in plan.previous]
     text = summarizer(
-        [fact for fact in source.facts if fact.text not in argument_names],
+        source.facts,
         goal=stated_goal(engine),
-        previous=[block.text or "" for block in plan.previous],
+        previous=previous,
         lookup=_lookup(source.handle),
         progress=engine.progress(),
-        names=_names(engine, plan),
+        names=names_to_keep(engine.references, plan.removed, previous),
         failures=engine.failures(plan.removed),
+        statements=statements_of(plan.removed),
         visible=_visible_names(engine, plan.removed),
         max_tokens=plan.summary_tokens,
         counter=engine.counter,
     )
     return Draft(text, EXTRACTIVE, use, rejected=reason)
-
-
-def _names(engine: Engine, plan: CompactionPlan) -> Names:
-    """Return the names of the removed content by their use, and the numbers in its messages."""
-    names = names_to_keep(engine.references, plan.removed, [block.text or "" for block in plan.previous])
-    spoken: dict[str, None] = {}
-    measures: list[str] = []
-    for block in plan.removed:
-        text = block.text or ""
-        if block.content_type == "tool_call" and block.tokens <= SHORT_CALL_TOKENS:
-            text = argument_values(text)
-        elif block.content_type in ("user_message", "assistant_response"):
-            measures += measures_of(text)
-        else:
-            continue
-        for name in identifiers(text)[:IDENTIFIERS_PER_BLOCK]:
-            spoken.pop(name, None)
-            spoken[name] = None
-    return names._replace(spoken=[*spoken][-MAXIMUM_NAMES:], measures=measures)
 
 
 def _visible_names(engine: Engine, removed: Sequence[Block]) -> frozenset[str]:
@@ -172,7 +133,7 @@ def _visible_names(engine: Engine, removed: Sequence[Block]) -> frozenset[str]:
     texts = (
         block.text or ""
         for block in engine.tracker.window
-        if block.content_type in _LASTING and block.id not in removed_ids
+        if block.content_type in MESSAGES and block.id not in removed_ids
     )
     return frozenset(name for text in texts for name in identifiers(text))
 

@@ -6,7 +6,7 @@ from windowpane.models.tokens.encodings import CL100K, encoding_of
 from windowpane.models.tokens.exact_counter import ExactCounter, Vocabulary, cl100k, o200k
 from windowpane.models.tokens.heuristic import HeuristicCounter, family_of, image_tokens
 
-__all__ = ["ModelCounter", "counter_for", "image_tokens", "load_for_bulk"]
+__all__ = ["ModelCounter", "counter_for", "image_tokens", "load_for_bulk", "o200k"]
 
 ModelCounter = ExactCounter | HeuristicCounter
 """A `TokenCounter` with `ready`, which waits until its vocabulary is loaded."""

@@ -77,7 +77,7 @@ def head_blocks(call: ApiCall) -> list[BlockSpec]:
 
 def message_blocks(shape: Shape, message: object) -> list[BlockSpec]:
     """Return the blocks of one message."""
-    return list(_MESSAGES[shape](message))
+    return list(MESSAGE_READERS[shape](message))
 
 
 def is_system(message: object) -> bool:
@@ -139,13 +139,14 @@ _HEADS: Final[dict[Shape, Callable[[Mapping[str, Any]], tuple[Any, Any]]]] = {
     "gemini": gemini.head,
     "converse": converse.head,
 }
-_MESSAGES: Final[dict[Shape, Callable[[object], Iterable[BlockSpec]]]] = {
+MESSAGE_READERS: Final[dict[Shape, Callable[[object], Iterable[BlockSpec]]]] = {
     "chat": chat.message_blocks,
     "responses": responses.item_blocks,
     "anthropic": anthropic.message_blocks,
     "gemini": gemini.content_blocks,
     "converse": converse.message_blocks,
 }
+"""The readers that yield the blocks of one message, by shape."""
 _STREAMS: Final[dict[Shape, Callable[[Iterable[object]], Reply]]] = {
     "chat": lambda events: _assembled(events, chat.ChatAssembler()),
     "responses": lambda events: _assembled(events, responses.ResponsesAssembler()),

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from windowpane.core.same_session import UNIQUE_ID_CHARACTERS
-from windowpane.models.wire.calls import ApiCall, is_system, message_blocks
+from windowpane.models.wire.calls import MESSAGE_READERS, ApiCall, is_system, message_blocks
 from windowpane.models.wire.messages import BlockSpec, Key, field_of
 from windowpane.models.wire.responses import COMPACTIONS
 
@@ -71,10 +71,11 @@ class MessageBlocks:
     def between(self, start: int, stop: int) -> list[list[BlockSpec]]:
         """Return the blocks of the messages from position *start* up to before *stop*."""
         call, blocks = self._call, self._blocks
+        read = MESSAGE_READERS[call.shape]
         positions = range(start, min(stop, len(call.messages)))
         for position in positions:
             if position not in blocks:
-                blocks[position] = message_blocks(call.shape, call.messages[position])
+                blocks[position] = list(read(call.messages[position]))
         return [blocks[position] for position in positions]
 
     def hold_any(self, keys: frozenset[object], *, after: int) -> bool:

@@ -59,12 +59,15 @@ class _Conversation:
         self._entries: list[tuple[str, Block]] = []
         self._compactions: list[tuple[int, Compacted]] = []
         """Each with the number of entries before it."""
+        self._agent = self._version = ""
         first: str | None = None
         inside = False
         for record in records:
             if isinstance(record, SessionOpened):
                 first = first or record.session_key
                 inside = record.session_key == first
+                if inside:
+                    self._agent, self._version = record.agent, record.agent_version or self._version
             elif not inside:
                 continue
             elif isinstance(record, ContentAdded):
@@ -92,13 +95,24 @@ class _Conversation:
 
     @property
     def visible(self) -> Sequence[Block]:
-        """The summary and the content that was retained, as far as the compaction is recorded already."""
+        """The summary and the content that was retained: before it is recorded, what the agent always retains."""
         if not self._last_is_recorded:
-            return []
+            from windowpane.core.agents import retains_last_reply
+
+            return self._last_reply if retains_last_reply(self._agent, self._version) else []
         compacted = self._compactions[-1][1]
         retained = frozenset(compacted.kept_keys)
         blocks = [block for key, block in self._entries if key in retained]
         return [*blocks, _summary(compacted.summary)] if compacted.summary else blocks
+
+    @property
+    def _last_reply(self) -> Sequence[Block]:
+        from itertools import dropwhile, takewhile
+
+        from windowpane.core.vocabulary import REPLY_TYPES
+
+        blocks = dropwhile(lambda block: block.content_type not in REPLY_TYPES, reversed(self.content))
+        return [*takewhile(lambda block: block.content_type in REPLY_TYPES, blocks)]
 
     @property
     def _last_is_recorded(self) -> bool:

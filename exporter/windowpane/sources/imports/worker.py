@@ -33,7 +33,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.stored_payloads import stored_payload
 from windowpane.core.vocabulary import EVIDENT_SOURCES, LimitSource
-from windowpane.effects.garbage_collection import rare_collection
+from windowpane.effects.processes import rare_collection
 from windowpane.sources.imports.importer import import_file, problem_of
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.discovery import all_readers

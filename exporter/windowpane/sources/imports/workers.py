@@ -22,7 +22,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, SessionEvidence
-from windowpane.effects.processes import usable_cores, without_current_folder
+from windowpane.effects.processes import usable_cores, without_current_folder, worker_class
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports.file_report import FileReport
 from windowpane.sources.imports.importer import import_file, problem_of
@@ -62,6 +62,7 @@ MINIMUM_BYTES: Final = 16 * 2**20
 BUFFERED_BYTES: Final = 64 * 2**20
 """Events of later files that are held; beyond them their workers wait."""
 FILES_AHEAD: Final = 64
+_LOADED: Final = "windowpane.sources.imports.loaded_worker"
 END_SECONDS: Final = 5.0
 
 
@@ -99,6 +100,23 @@ class _Worker:
     file: _File | None = None
     question: Question | None = None
     """A question that waits until the earlier files are played."""
+
+
+def load_workers() -> Callable[..., BaseProcess]:
+    """Load what workers need, in a process beside this one where that is possible; return the workers' class."""
+    return worker_class(_LOADED)
+
+
+def worthwhile(paths: Iterable[Path]) -> int:
+    """Return how many workers to read these files with: none, where they would take longer to start."""
+    size = 0
+    for path in paths:
+        with suppress(OSError):
+            size += path.stat().st_size
+        if size >= MINIMUM_BYTES:
+            cores = usable_cores()
+            return min(cores, MAXIMUM_WORKERS) if cores > 1 else 0
+    return 0
 
 
 class ReadingWorkers:
@@ -158,7 +176,7 @@ class ReadingWorkers:
     def start(self, paths: Sequence[Path]) -> Sequence[Path]:
         """Start to read further files in this order; return those that will be: none if it is not worth it."""
         if self._thread is None:
-            count = min(len(paths), self._processes or self._worthwhile(paths))
+            count = min(len(paths), self._processes or worthwhile(paths))
             if count < 1:
                 return ()
             self._workers = [self._started() for _ in range(count)]
@@ -286,23 +304,13 @@ class ReadingWorkers:
         if self._thread is not None:
             self._wake.send_bytes(b"!")
 
-    def _worthwhile(self, paths: Sequence[Path]) -> int:
-        size = 0
-        for path in paths:
-            with suppress(OSError):
-                size += path.stat().st_size
-            if size >= MINIMUM_BYTES:
-                cores = usable_cores()
-                return min(cores, MAXIMUM_WORKERS) if cores > 1 else 0
-        return 0
-
     def _started(self) -> _Worker:
-        context = multiprocessing.get_context("spawn")  # a fork would copy the caller's threads
+        start = load_workers()
         setup = WorkerSetup.of(
             self._playback, self._store.digest_key(), self._rules, captures=self._store.captures
         )
-        own, its = context.Pipe()
-        process = context.Process(target=work, args=(its, setup), name="windowpane-import", daemon=True)
+        own, its = multiprocessing.Pipe()
+        process = start(target=work, args=(its, setup), name="windowpane-import", daemon=True)
         with without_current_folder():
             process.start()
         its.close()

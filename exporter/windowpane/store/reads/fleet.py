@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from statistics import median_low
 from typing import Any, Final
@@ -230,12 +230,11 @@ def last_compaction_tokens(
     """
     query = (agent, model, project, before, 1 + len(pending))
     stored = connection.execute(_LAST_COMPACTION, query).fetchall()
-    added = [
-        (one.session_id, one.last_at, one.compaction_tokens)
-        for one in pending
-        if one.compaction_tokens is not None and one.is_of(agent, model, project) and (one.last_at or 0) <= before
-    ]
-    latest = _latest(stored, added, pending, 1)
+
+    def level(one: SessionEvidence) -> int | None:
+        return one.compaction_tokens if (one.last_at or 0) <= before else None
+
+    latest = _latest(stored, pending, level, 1, of=(agent, model, project))
     return int(latest[0]) if latest else None
 
 
@@ -258,13 +257,11 @@ def last_window(
     stored = [
         (session_id, at, EvidentWindow(tokens, version=version)) for session_id, at, tokens, version in rows
     ]
-    added = [
-        (one.session_id, one.last_at, one.window)
-        for one in pending
-        if one.window is not None and one.is_of(agent, model, project) and one.folder == folder
-        and (one.last_at or 0) <= before
-    ]  # fmt: skip
-    return next(iter(_latest(stored, added, pending, 1)), None)
+
+    def window(one: SessionEvidence) -> EvidentWindow | None:
+        return one.window if one.folder == folder and (one.last_at or 0) <= before else None
+
+    return next(iter(_latest(stored, pending, window, 1, of=(agent, model, project))), None)
 
 
 def base_tokens(
@@ -283,23 +280,31 @@ def base_tokens(
     query = (agent, model, project, before, COMPARED_SESSIONS + len(pending))
     rows = connection.execute(_FIRST_CALLS, query).fetchall()
     stored = [(*row, _components_decoder.decode(components).get("unattributed", 0)) for *row, components in rows]
-    added = [
-        (one.session_id, one.last_at, one.base_tokens)
-        for one in pending
-        if one.base_tokens is not None and one.is_of(agent, model, project) and (one.first_call_at or 0) <= before
-    ]
-    unrecorded = _latest(stored, added, pending, COMPARED_SESSIONS)
+
+    def tokens(one: SessionEvidence) -> int | None:
+        return one.base_tokens if (one.first_call_at or 0) <= before else None
+
+    unrecorded = _latest(stored, pending, tokens, COMPARED_SESSIONS, of=(agent, model, project))
     return median_low(unrecorded) if unrecorded else None
 
 
 def _latest(
-    stored: Sequence[Any], added: Sequence[Any], pending: Sequence[SessionEvidence], number: int
+    stored: Sequence[Any],
+    pending: Sequence[SessionEvidence],
+    value_of: Callable[[SessionEvidence], Any],
+    number: int,
+    *,
+    of: tuple[str, str, str],
 ) -> list[Any]:
-    """Return the values of the latest sessions, given with id and last time; pending ones replace stored ones."""
+    """Return the values of the latest sessions: of *stored* ones, each with id and last time, and *pending* ones.
+
+    A pending session replaces the stored one. It has a value where it is *of* an agent, model and project.
+    """
     replaced = {one.session_id for one in pending}
-    rows = [row for row in stored if row[0] not in replaced] + list(added)
-    rows.sort(key=lambda row: -math.inf if row[1] is None else row[1], reverse=True)
-    return [value for _, _, value in rows[:number]]
+    rows = [(at, value) for session_id, at, value in stored if session_id not in replaced]
+    rows += [(one.last_at, value) for one in pending if one.is_of(*of) and (value := value_of(one)) is not None]
+    rows.sort(key=lambda row: -math.inf if row[0] is None else row[0], reverse=True)
+    return [value for _, value in rows[:number]]
 
 
 def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:

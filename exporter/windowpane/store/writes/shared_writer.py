@@ -1,15 +1,24 @@
-"""The writing connection that the threads of a process share, opened again after a fork and when it is lost."""
+"""The writing connection that the threads of a process share, and the sessions claimed over it.
+
+The connection is opened again after a fork and when it is lost. A claim shows at once that a session that one
+process records live has a second owner. It ends with the connection that holds it, so that of a process that was
+killed is free. It blocks nothing: a process that finds a session claimed records it all the same.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database, Engine
 from windowpane.store.writes.write import Writer
+
+MAXIMUM_CLAIMS: Final = 64
+"""Sessions that one process claims; a server has room for so many locks of each connection by default."""
 
 
 class SharedWriter:
@@ -42,13 +51,13 @@ class SharedWriter:
 
         After a *durable* one everything written so far survives a power cut.
         """
-        with self._lock, self._engine.reporting():
+        with self._lock:
             writer = self._current()
             if writer.connection.in_transaction:  # nested: a metric fold admits an agent's label
                 yield writer
                 return
             try:
-                with self._engine.transaction(writer.connection, durable=durable):
+                with self._engine.reporting(), self._engine.transaction(writer.connection, durable=durable):
                     writer.start()
                     yield writer
                     writer.connection.execute("UPDATE store SET writes = writes + 1")
@@ -65,12 +74,13 @@ class SharedWriter:
 
     def sync(self) -> None:
         """Return only when everything written so far survives a power cut."""
-        with self._lock, self._engine.reporting():
+        with self._lock:
             if not self._is_dirty and (self._writer is None or self._process != os.getpid()):
                 return
             writer = self._current()
             if self._is_dirty:
-                self._engine.sync(writer.connection)
+                with self._engine.reporting():
+                    self._engine.sync(writer.connection)
             self._is_dirty = False
 
     def reclaim(self) -> None:
@@ -126,3 +136,40 @@ class SharedWriter:
         writer, self._writer = self._writer, None
         if writer is not None and self._process == os.getpid():
             writer.connection.close()
+
+
+class SessionClaims:
+    """The claims of one process, in the database. Not thread-safe."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Database | None = None
+        self._streams: dict[str, str] = {}
+
+    def are_current(self, connection: Database | None) -> bool:
+        """Return whether every claim is held by this connection."""
+        return not self._streams or connection is self._connection
+
+    def add(self, connection: Database, streams: Mapping[str, str]) -> list[str]:
+        """Claim sessions, given with the stream that records each; return those that have another owner.
+
+        Over another connection than before the earlier claims are made again.
+        """
+        shared = [one for one, stream in streams.items() if self._streams.get(one, stream) != stream]
+        wanted = {one: stream for one, stream in streams.items() if one not in self._streams}
+        if connection is not self._connection:
+            wanted = {**self._streams, **wanted}
+            self._connection, self._streams = connection, {}
+        for session_id, stream in wanted.items():
+            if len(self._streams) >= MAXIMUM_CLAIMS:
+                break
+            if self._engine.claim_session(connection, session_id):
+                self._streams[session_id] = stream
+            else:
+                shared.append(session_id)
+        return shared
+
+    def release(self, connection: Database, session_id: str) -> None:
+        """Release a session that has ended."""
+        if self._streams.pop(session_id, None) is not None and connection is self._connection:
+            self._engine.release_session(connection, session_id)

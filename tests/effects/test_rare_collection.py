@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from windowpane.effects.garbage_collection import NEW_OBJECTS, rare_collection
+from windowpane.effects.processes import NEW_OBJECTS, rare_collection
 
 
 def test_the_settings_return_with_the_end_of_the_block() -> None:

@@ -1,0 +1,81 @@
+"""The first import of recorded sessions beside agentsview's, which also reads them into SQLite, alternating.
+
+    WINDOWPANE_SESSIONS_DIR=... AGENTSVIEW=.../agentsview python benchmarks/bench_peers.py [--rounds N]
+
+AGENTSVIEW is the program of `pip install agentsview` in a separate environment; without it, one on the path.
+Both read copies of the 15 largest Claude Code sessions of the corpus into a new database, with all processors and
+without a server. Wall time means something on an idle machine only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+GOAL: Final = 1.2
+SESSIONS: Final = 15
+
+
+def seconds(arguments: list[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def windowpane(home: Path) -> float:
+    arguments = [sys.executable, "-m", "windowpane", "import", "--json", "--store", str(home / "windowpane.db")]
+    return seconds([*arguments, str(home / ".claude/projects")], {**os.environ, "HOME": str(home)})
+
+
+def agentsview(program: str, home: Path) -> float:
+    settings = {
+        "HOME": str(home),
+        "AGENTSVIEW_DATA_DIR": str(home / "agentsview"),
+        "AGENTSVIEW_NO_DAEMON": "1",
+        "DO_NOT_TRACK": "1",
+    }
+    return seconds([program, "sync"], {**os.environ, **settings})
+
+
+def main() -> int:
+    """Print the ratio; return 1 if it misses the goal."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    folder, program = os.environ.get("WINDOWPANE_SESSIONS_DIR"), os.environ.get("AGENTSVIEW", "agentsview")
+    if folder is None or shutil.which(program) is None:
+        print("WINDOWPANE_SESSIONS_DIR is not set" if folder is None else f"there is no program {program}")
+        return 2
+    recordings = (Path(folder).parent / "corpus-new/claude_code").glob("*.jsonl")
+    chosen = sorted(recordings, key=lambda file: file.stat().st_size)[-SESSIONS:]
+    times: dict[str, list[float]] = {"agentsview": [], "windowpane": []}
+    for _ in range(options.rounds):
+        for name, measured in times.items():
+            with tempfile.TemporaryDirectory() as scratch:
+                home = Path(scratch)
+                project = home / ".claude/projects/project"
+                project.mkdir(parents=True)
+                for file in chosen:
+                    shutil.copy(file, project)
+                measured.append(windowpane(home) if name == "windowpane" else agentsview(program, home))
+    release = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout.split()
+    ratio = statistics.median(times["windowpane"]) / statistics.median(times["agentsview"])
+    megabytes = sum(file.stat().st_size for file in chosen) / 1e6
+    print(f"{len(chosen)} sessions, {megabytes:.1f} MB, {options.rounds} rounds, {os.cpu_count()} processors")
+    for name, measured in times.items():
+        print(f"{name:12} {statistics.median(measured):6.2f} s ({min(measured):.2f} to {max(measured):.2f})")
+    result = "ok" if ratio <= GOAL else "MISSED"
+    print(f"{result}: {ratio:.1f} times agentsview {' '.join(release[1:2])}, limit {GOAL}")
+    return 0 if ratio <= GOAL else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
