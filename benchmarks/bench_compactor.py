@@ -6,8 +6,9 @@
 The sessions are those of the folders `corpus` and `corpus-new` beside the one that WINDOWPANE_SESSIONS_DIR names.
 A digest of its name puts a session into the tuning half or the reported half. Nothing of `windowpane.fidelity`
 finds facts: they are found by the expressions below, or planted, and looked up verbatim in what a call sends.
-`--half tuning` prints the tuning half and writes nothing. `--rows` saves the results; run with PYTHONPATH at
-another checkout's `exporter` and `--setups hybrid`, they are the `--before` of a later run.
+`--half tuning` prints the tuning half and writes nothing. `--rows` saves the results, and sessions in it are not
+measured again. Run with PYTHONPATH at another checkout's `exporter` and `--setups hybrid`, they are the
+`--before` of a later run.
 """
 
 from __future__ import annotations
@@ -90,9 +91,9 @@ Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; t
 the same text.
 
 Long sessions of real coding agents, managed again under the default, every preset, truncation (drop the oldest
-groups until the call fits) and two stand-ins. At up to {CALLS} calls of each session, evenly spaced over those
-whose whole conversation exceeds the window, the facts of its older half are looked up verbatim in what the call
-sends.
+groups until the call fits) and the default with two other summarizers. At up to {CALLS} calls of each session,
+evenly spaced over those whose whole conversation exceeds the window, the facts of its older half are looked up
+verbatim in what the call sends.
 
 - *Extracted* facts are found by one expression a kind: paths, identifiers and numbers that the user or the
   model wrote (also in tool calls), lines of tool results that start as an error does, sentences with words of
@@ -102,7 +103,7 @@ sends.
   result, a line at the end of every reply with text (in turn a path, an identifier, a number, a decision, open
   work), and a rule in every user message.
 - *Not regretted* is the share of all content that was not needed again after it was removed.
-- No language model writes anything here: summaries are extractive under every setup that summarizes. The stand-in
+- No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
   *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
   quarter and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
   *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
@@ -181,13 +182,7 @@ def sampled(facts: Iterable[Fact]) -> list[Fact]:
     by_kind: dict[str, set[str]] = {}
     for fact in facts:
         by_kind.setdefault(fact.kind, set()).add(fact.text)
-    return [
-        Fact(kind, text)
-        for kind, texts in by_kind.items()
-        for text in sorted(
-            texts, key=lambda text: blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
-        )[:FACTS]
-    ]
+    return [Fact(kind, text) for kind, texts in by_kind.items() for text in sorted(texts, key=_order)[:FACTS]]
 
 
 def _order(text: str) -> bytes:
@@ -535,16 +530,17 @@ def main() -> None:
     if options.half == "tuning":
         sources = [source for source in sources if half_of(source.name) == "tuning"]
     total = len(sources)
-    sources = spread(sources, options.sessions)
-    results: list[Result] = []
+    sources = sorted(spread(sources, options.sessions), key=lambda source: _order(source.name))
+    results = saved(options.rows) if options.rows and options.rows.exists() else []
+    measured = {one.session for one in results}
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tasks = [Task(source, options.setups) for source in sources]
+        tasks = [Task(source, options.setups) for source in sources if source.name not in measured]
         for number, found in enumerate(pool.map(study, tasks), 1):
-            print(f"\r{number} of {len(sources)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
             results += found
+            if options.rows:
+                options.rows.write_text(json.dumps([one._asdict() for one in results]), encoding="utf-8")
     print(file=sys.stderr)
-    if options.rows:
-        options.rows.write_text(json.dumps([one._asdict() for one in results]), encoding="utf-8")
     if options.before:
         names = {one.session for one in results}
         results += [one for one in saved(options.before, name=BEFORE) if one.session in names]

@@ -4,10 +4,10 @@
 
 Without files: each fourth transcript of the corpus beside the sessions. *Read* makes the records, *counting off*
 plays them with a counter that returns 1 and without fidelity, *import* is `windowpane import`. All times are CPU
-time of the process, in one run on one processor: on several, an import reads in other processes, whose time would
-be left out. Catalog and vocabularies are loaded before. The parts are by the samples taken
-during the import, at most a thousand per second of CPU time. *Memory* is the most that the process held, which
-does not grow with the files. With another checkout the same is measured there and shown beside it.
+time of the process, which may use one processor, so that no worker helps; catalog and vocabularies are loaded
+before. The parts are by the samples taken during the import, at most a thousand per second of CPU time. *Memory*
+is the most that the process held, which does not grow with the files. With another checkout the same is measured
+there and shown beside it.
 """
 
 from __future__ import annotations
@@ -172,8 +172,6 @@ def table(megabytes: float, columns: dict[str, dict[str, Any]]) -> None:
 
 def main() -> int:
     """Print the rates; return 1 if one misses its goal."""
-    if sys.platform == "linux":
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", type=Path, metavar="CHECKOUT")
     parser.add_argument("--json", action="store_true")
@@ -186,6 +184,7 @@ def main() -> int:
     if not paths:
         print("WINDOWPANE_SESSIONS_DIR is not set, or there is no corpus beside it")
         return 2
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     values = measured(paths)
     if options.json:
         print(json.dumps(values))

@@ -4,7 +4,7 @@
 
 Time: every record of the recorded Claude Code, Codex and pi sessions, file reading included on both sides; the
 best of several runs. Memory: the peak of the reader, its records thrown away, for a session and for one ten times
-as long. It grows by the ids of rows: where a session branches, only all of its rows show which branch goes on.
+as long. It grows by the ids of rows: where a session branches, only all of its rows show which branch continues.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from pathlib import Path
 from truth.compactions import compactions_section
 from truth.money import money_section
 from truth.needed_again import needed_again_section
+from truth.outputs import outputs_section
 from truth.recordings import Session, recorded_sessions
 from truth.window import window_section
 
@@ -22,6 +23,7 @@ SECTIONS: dict[str, Callable[[Sequence[Session]], list[str]]] = {
     "Compactions": compactions_section,
     "Content that was needed again": needed_again_section,
     "Money": money_section,
+    "Estimated outputs": outputs_section,
 }
 """The lines of each section of the document, by its title."""
 

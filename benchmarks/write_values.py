@@ -25,6 +25,8 @@ from windowpane.core.zones import (
     default_thresholds,
     level_tokens,
 )
+from windowpane.manager.plans.compaction import SUMMARY_RATIO, SUMMARY_SHARE, SUMMARY_TOKENS
+from windowpane.manager.plans.summary import SHARES
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
 
@@ -121,8 +123,8 @@ def warnings() -> str:
     warned = results("TRUTH.md", row)
     return (
         "**Does it warn before a compaction?** "
-        f"Before {warned[3]} of {warned[2]}, with {float(warned[4]):.1f} false warnings in 200 calls, in {warned[1]} recorded "
-        "sessions to which no constant was fitted "
+        f"Before {warned[3]} of {warned[2]}, with {float(warned[4]):.1f} false warnings in 200 calls, "
+        f"in {warned[1]} recorded sessions to which no constant was fitted "
         "([protocol](benchmarks/TRUTH.md), "
         "[data and a scorer for other forecasts](benchmarks/forecast/README.md))."
     )
@@ -151,6 +153,16 @@ def alerts() -> str:
         "On the reporting half of the sessions, an automatic compaction came within "
         f"fifteen turns of {soon[1]} of {soon[2]} `compaction_soon`, and red within ten of {red[1]} of {red[2]} "
         "`red_imminent`."
+    )
+
+
+def outputs() -> str:
+    """The estimate of an output of which only the start was recorded."""
+    calls, total, half = results("TRUTH.md", r"\| up to [\d.]+ \| ([\d,]+) \| ([+-]\d+%) \| (\d+%) \|").groups()
+    side = "above" if total.startswith("+") else "below"
+    return (
+        f"Of {calls} calls of these releases whose last row has the final usage, the estimates are {total[1:]} "
+        f"{side} the true output in sum, and half are within {half} of it."
     )
 
 
@@ -192,13 +204,38 @@ def mcp_tools() -> str:
     )
 
 
+def summary() -> str:
+    """The size of a summary without a model, and of its sections."""
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in SHARES.items())
+    return (
+        f"A summary has at most {SUMMARY_RATIO:.0%} of the usable tokens, {SUMMARY_TOKENS:,} tokens, and "
+        f"{SUMMARY_SHARE:.0%} of what it replaces. Goal, plan and look-up hints are whole. Of the rest each "
+        f"section has a share: {shares}."
+    )
+
+
+def compactor() -> str:
+    """The default against setups of its cost, on the half of the sessions that it was not changed on."""
+    pattern = r"## Reported half\n.*?most ([\d.]+) times.*?in (\d+) comp.*?in (\d+), and below in (\d+)"
+    cost, above, within, below = results("COMPACTOR.md", pattern).groups()
+    return (
+        "Old facts were looked up, by kind, in the calls of long recorded sessions. Compared with presets, "
+        f"truncation and stand-ins that cost at most {cost} times as much, the default keeps more beyond noise "
+        f"in {above} comparisons, as much within noise in {within}, and less in {below} "
+        "([which](../benchmarks/COMPACTOR.md))."
+    )
+
+
 VALUES: dict[str, Callable[[], str]] = {
+    "summary": summary,
+    "compactor": compactor,
     "zones": zones,
     "policies": policies,
     "forecasts": forecasts,
     "warnings": warnings,
     "losses": losses,
     "alerts": alerts,
+    "outputs": outputs,
     "redaction": redaction,
     "observing": observing,
     "mcp-tools": mcp_tools,

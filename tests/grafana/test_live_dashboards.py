@@ -30,6 +30,8 @@ RIGHTLY_EMPTY: Final = {
     "windowpane-exporter: Hooks, 99th percentile (A)": "the demo agent replays recordings, it calls no hook",
     "windowpane-session: Tokens a second by MCP server, skill and memory file (A)": "the demo has none of these",
     "windowpane-exporter: Missing in ClickHouse (A)": "the demo agent keeps no copy in ClickHouse",
+    "windowpane-fleet: Quota of the plan (A)": "the demo agent has no plan",
+    "windowpane-fleet: Time until the quota is used up (A)": "the demo agent has no plan",
 }
 """Queries without data, and why that is right."""
 

@@ -212,6 +212,13 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
     )
 
 
+def test_the_headline_counts_what_is_visible_and_claims_no_absence_of_loss() -> None:
+    text = session_headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0))
+
+    assert "2 compressions left 20 of 27 facts visible, 7 only in files or through a handle" in text
+    assert "no loss" not in text
+
+
 def test_the_highest_share_is_of_the_limit_that_it_was_measured_against() -> None:
     changed = row(limit_tokens=1_000_000, peak_used_tokens=186_000, peak_utilization=186_000 / 200_000)
 

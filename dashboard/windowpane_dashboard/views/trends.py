@@ -140,7 +140,7 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         return
     frame = pd.DataFrame(
         [(COMPARED.get(measure.name, measure.title), *_cells(measure, first, second)) for measure in MEASURES],
-        columns=["per session", "one", "other", "verdict"],
+        columns=["per session", "verdict", "one", "other"],
     )
     config = st.column_config.TextColumn
     widgets.table(
@@ -149,9 +149,9 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         alt="Two lines compared by each measure",
         height="content",
         column_config={
+            "verdict": config("", width=130),
             "one": config(f"{one[:40]} (n = {first.sessions:,})", width=220),
             "other": config(f"{other[:40]} (n = {second.sessions:,})", width=220),
-            "verdict": config("", width=160),
         },
     )
 
@@ -170,7 +170,7 @@ def _compared_line(name: str, chosen: str, lines: dict[str, ComparedLine]) -> No
 def _cells(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> tuple[str, str, str]:
     values = (line.values.get(measure.name) for line in (one, other))
     first, second = (UNKNOWN if value is None else value_text(value, measure.unit) for value in values)
-    return first, second, verdict(measure, one, other)
+    return verdict(measure, one, other), first, second
 
 
 def charts(ranged: Trends) -> None:

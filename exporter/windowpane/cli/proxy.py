@@ -126,7 +126,7 @@ def _by_settings(options: Mapping[str, Any]) -> tuple[LevelBySettings | None, Wi
         return settings.level(agent, limit_tokens=limit_tokens, started_at=time.time(), folder=folder)
 
     def window(agent: str, model: str) -> int | None:
-        found = settings.window(agent, model, session_id="", started_at=time.time(), folder=folder)
-        return found and found.tokens
+        size = settings.window(agent, model, session_id="", started_at=time.time(), folder=folder)
+        return size and size.tokens
 
     return level, window

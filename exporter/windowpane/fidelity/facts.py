@@ -33,7 +33,6 @@ _WEIGHT: Final[dict[ContentType, int]] = {"user_message": 4, "summary": 3, "assi
 _SETTING: Final = re.compile(
     r"(?<![\w.-])([A-Za-z_][\w.-]{2,60})`?[ \t]?[=:][ \t]?`?([-+$]?\d[\d.,]*(?:%|[A-Za-z]{0,3}))(?![\w:/.-]*\w)"
 )
-
 _COMMON: Final = re.compile(r"[A-Za-z]+(?:/[A-Za-z]+)+|(?![0-9a-f]{7,40}$)[a-z0-9]+|[\d:.-]+")
 """Words with slashes between them, such as `a/an/the`, words with digits, dates and times."""
 

@@ -24,7 +24,6 @@ ITEM_LINES: Final = 40
 MAXIMUM_FAULTS: Final = 12
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
-
 TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
     "Claude Code": (
         "Primary Request and Intent", "Key Technical Concepts", "Files and Code Sections", "Errors and fixes",
@@ -37,7 +36,6 @@ TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
     "Gemini CLI": ("overall_goal", "key_knowledge", "file_system_state", "recent_actions", "current_plan"),
 }  # fmt: skip
 """Headings that agents ask their model for, in order."""
-
 CLAUDE_CODE: Final = "This session is being continued from a previous conversation"
 FRAME: Final = re.compile(
     rf"^(?:{CLAUDE_CODE}"

@@ -23,7 +23,6 @@ SHORTEST_SAMPLE: Final = 20
 """Shorter texts are of any language."""
 STEM_CHARACTERS: Final = 7
 MINIMUM_STEM: Final = 3
-
 _DATA: Final = msgspec.toml.decode(
     files("windowpane.fidelity").joinpath("languages.toml").read_bytes(), type=dict[Language, dict[str, str]]
 )
@@ -65,7 +64,6 @@ DECISION: Final = pattern_of("decision")
 REASON: Final = pattern_of("reason")
 CJK_FUNCTION: Final = frozenset("的了为是在和与把被将はをがのにでもとへや")
 """Characters of Chinese and Japanese that stand between words."""
-
 _SUFFIXES: Final = (
     "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "en", "s", "e", "y",
 )  # fmt: skip

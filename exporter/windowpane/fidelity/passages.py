@@ -33,7 +33,6 @@ EXACT_WEIGHT: Final = 2
 """Weight of a name or number; a word or a single digit has 1."""
 SLACK: Final = 6
 """Terms that a span may have beyond those of the passage: words that a rewording adds."""
-
 _CJK: Final = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _W: Final = f"[^\\W{_CJK}]"
 TOKEN: Final = re.compile(
@@ -61,8 +60,6 @@ WRAPPED_CHARACTERS: Final = 30
 _CLAUSE_END: Final = re.compile(
     r"[.;:!?](?=\s|$)|[。；！？，、：—]|,(?=\s)|\n\s*(?:[-*+>#|•]\s|\d{1,3}[.)]\s|\n)|\s[–—-]\s"
 )
-
-
 MAXIMUM_SPANS: Final = 10
 """Spans of a text that a passage is compared with."""
 

@@ -55,11 +55,8 @@ UNKNOWN_SHARE: Final = 0.5
 MAXIMUM_PROSE: Final = 100
 """Messages whose language is looked at, the newest."""
 UNMEASURED: Final = "decisions, rules and reversals: in this language no words for them are known"
-
 _TRANSCRIPT: Final = "read the full transcript at"
 """Announces the file in which Claude Code keeps what it removed."""
-
-
 _NO_STATEMENT: Final = re.compile(r"^#|[{};]\s*$|:=|==|&&|=>|^\W*[\w.]+\(.*\)$|^\W*\"?[\w-]+\"?\s*[:=]\s*\S+,?$")
 """A heading, or a line of code or data."""
 

@@ -33,7 +33,6 @@ MAXIMUM_CLAUSES: Final = 4_000
 """Clauses of a text that are compared."""
 MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
-
 _NEEDLESS: Final = pattern_of("needless")
 _FORBID: Final = pattern_of("forbid")
 _PERMIT: Final = pattern_of("permit")

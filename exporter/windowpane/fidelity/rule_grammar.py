@@ -55,7 +55,6 @@ _PERMITTING: Final = pattern_of("permitting_heading", "English")
 _STEPS: Final = pattern_of("steps_heading", "English")
 _CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
 """Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
-
 _LABEL: Final = re.compile(
     rf"^(?!(?i:{'|'.join(sorted(vocabulary_of('verbs')))}|never|always|do|don['’]?t|only|no|if|when|before|after|must|you|we"
     rf"|i)\b(?:[^:]+ ){{3}})[A-Z][\w /&'’+-]{{1,40}}(?:[:：]| [—–-]) +"

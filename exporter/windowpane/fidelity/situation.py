@@ -24,7 +24,6 @@ FactKind = Literal[
     "rule", "goal", "decision", "open_work", "failed_command", "changed_file", "read_file", "name", "setting"
 ]
 """Kinds of facts; a name or a setting (`timeout=30s`) is one for summaries only."""
-
 MAXIMUM_FILES: Final = 8
 """Files changed, and files read, the last ones."""
 MAXIMUM_FAILURES: Final = 5
@@ -36,7 +35,6 @@ READ_CHARACTERS: Final = 2_000
 """Start and end of a tool's output in which its exit code and its error are looked for."""
 SCANNED_SENTENCES: Final = 2_000
 """Sentences that are searched for decisions, newest first."""
-
 _EXIT_CODE: Final = re.compile(
     r'(?i)(?:\bexit(?:ed)?(?: with)?(?: code| status)|"exit_code")"?[:=]?\s{0,3}(\d{1,3})\b'
 )
@@ -51,8 +49,6 @@ _COMMAND: Final = re.compile(r'"?(?:command|cmd|script)"?\s{0,4}:\s{0,4}')
 _OPEN: Final = frozenset({"pending", "in_progress", "open", "todo", "blocked", "not_started"})
 _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
 _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", "subject")
-
-
 CUT_MARK: Final = re.compile(r"\n?\[… \d+ tokens [^\n]{0,400}…\]\n?")
 """Stands where a managed window cut a message or a result."""
 

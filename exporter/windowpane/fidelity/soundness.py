@@ -52,8 +52,6 @@ SUPPORT_CHARACTERS: Final = 60
 """Characters around another value in which its context is looked for."""
 MAXIMUM_OCCURRENCES: Final = 40
 MAXIMUM_STATEMENTS: Final = 200
-
-
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
@@ -61,8 +59,6 @@ MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
 """Characters between a word and the number that it is set to."""
-
-
 _SET: Final = re.compile(
     r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
 )

@@ -207,7 +207,8 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
         return f"{what} with unknown loss"
     lost = facts.damaged
     looked_up = count(facts.total, "fact")
-    text = f"{what} lost {lost:,} of {looked_up}" if lost else f"{what} with no loss found among {looked_up}"
+    visible = f"{what} left {facts.total - facts.recoverable:,} of {looked_up} visible"
+    text = f"{what} lost {lost:,} of {looked_up}" if lost else visible
     return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 

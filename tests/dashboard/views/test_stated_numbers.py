@@ -146,7 +146,7 @@ def test_trends_count_a_session_once_per_period(
     assert frame.loc["agent 2.1.5", "sessions"].sum() == 10
     assert frame.loc["agent 2.1.5", "compactions"].sum() == 20
     (compared,) = [one.value for one in page.dataframe if "per session" in one.value]
-    assert compared.set_index("per session").loc["compactions"].tolist() == ["2.00", "1.00", "worse by 100%"]
+    assert compared.set_index("per session").loc["compactions"].tolist() == ["worse by 100%", "2.00", "1.00"]
 
 
 def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:

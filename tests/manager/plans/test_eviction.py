@@ -214,6 +214,28 @@ MANY_LINES = "ok\n" * 90
             "FAILED tests/a.py::test_b - assert 1 == 2",
         ),
         ("12 passed, 0 failed\nerror: missing key", "error: missing key"),
+        (
+            "  1→package cli\n  2→\n  3→// errors\n\n<system-reminder>\nRead it.\n</system-reminder>\n",
+            "lines 1 to 3",
+        ),
+        ("105:func (t *T) Has() bool {\n106-\tvar err error\n107-}", "lines 105 to 107"),
+        (
+            "src/a.go:5:\tif err != nil {\nsrc/a.go:9:\treturn err\nlib/b.go:7:// error of the store",
+            "3 lines of 2 files: src/a.go, lib/b.go",
+        ),
+        (
+            "Exit code 1\n[lint] $ lint\ncmd/setup.go:888:2: missing cases in switch\n[lint] ERROR task failed",
+            "cmd/setup.go:888:2: missing cases in switch (exit 1)",
+        ),
+        (
+            "Chunk ID: fe073b\nProcess exited with code 0\nOutput:\n# Release\nRUN check || exit 1",
+            "# Release",
+        ),
+        (
+            "<tool_use_error>Found 2 matches of the string to replace\nif err { return err }</tool_use_error>",
+            "<tool_use_error>Found 2 matches of the string to replace",
+        ),
+        ("12:00:01 start\n12:00:02 ERROR: refused\n12:00:03 stop", "12:00:02 ERROR: refused"),
     ],
 )
 def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: str, finding: str) -> None:

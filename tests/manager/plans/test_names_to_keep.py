@@ -5,12 +5,14 @@ from __future__ import annotations
 from builders import item, manager, snapshot, tool_items
 
 from windowpane.core.events import ContentCompressed
+from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import ReferenceIndex
 from windowpane.fidelity.facts import extract_facts
 from windowpane.fidelity.situation import Fact
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
 from windowpane.manager.plans.policies import POLICIES
+from windowpane.manager.plans.statements import statements_of
 from windowpane.manager.plans.summary import (
     MAXIMUM_NAMES,
     Names,
@@ -163,3 +165,58 @@ def test_a_managed_session_keeps_a_used_name_when_the_result_is_summarized() -> 
 
     assert [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
     assert any("packages/core/module_17.py" in text for text in summaries)
+
+
+def replies(*texts: str) -> list[Block]:
+    return [item(f"a{n}", "assistant_response", 50, n, text=text).block for n, text in enumerate(texts)]
+
+
+def test_what_was_decided_and_what_remains_is_repeated_word_for_word() -> None:
+    statements = statements_of(
+        replies(
+            "The tests pass now. We keep the old parser, because the new one drops comments.",
+            "Remaining: migrate the tenant tables. I looked at the tables of the store.",
+        )
+    )
+    text = summarize([], goal="", statements=statements, max_tokens=400, counter=COUNTER)
+    sections = parse_sections(text)
+
+    assert sections["decisions"] == ["We keep the old parser, because the new one drops comments."]
+    assert sections["state"] == ["Remaining: migrate the tenant tables."]
+    assert sections["messages"] == ["I looked at the tables of the store."]
+
+
+def test_no_section_displaces_another() -> None:
+    chatter = [f"I looked at the table number {n} of the store, as it was written there." for n in range(300)]
+    statements = statements_of(
+        replies("We chose a queue because order matters here.", *chatter, "Next: write the docs.")
+    )
+    names = Names([f"src/used_{n}.py" for n in range(300)], [])
+    failures = [f"ERROR {chr(97 + n)}-failure of another kind" for n in range(20)]
+    text = summarize(
+        [], goal="", statements=statements, names=names, failures=failures, max_tokens=600, counter=COUNTER
+    )
+
+    assert "We chose a queue because order matters here." in text
+    assert "Next: write the docs." in text
+    assert failures[-1] in text
+    assert "src/used_299.py" in text
+
+
+def test_a_name_stays_when_the_sentence_that_had_it_is_displaced() -> None:
+    first = summarize(
+        [], goal="", statements=statements_of(replies("The schema is in src/tables/first.py now.")),
+        max_tokens=400, counter=COUNTER,
+    )  # fmt: skip
+    chatter = [f"I looked at the table number {n} of the store." for n in range(100)]
+    second = summarize(
+        [],
+        goal="",
+        previous=[first],
+        statements=statements_of(replies(*chatter)),
+        max_tokens=300,
+        counter=COUNTER,
+    )
+
+    assert "The schema is in" not in second
+    assert "src/tables/first.py" in second

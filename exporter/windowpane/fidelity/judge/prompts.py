@@ -16,7 +16,6 @@ CHUNK_CHARS: Final = 60_000
 """Characters of a text in one prompt; a longer one is shown in parts."""
 OVERLAP_CHARS: Final = 500
 """Characters that two parts share, so that no line is split."""
-
 ANSWER: Final = """\
 Answer one question about the material between the fences. Use only the material. Reply with one short \
 sentence that states the fact itself: the name, number, path, message, or the decision with its reason. If \

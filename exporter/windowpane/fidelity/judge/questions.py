@@ -18,7 +18,6 @@ from windowpane.fidelity.situation import Fact, FactKind
 
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
 """A single fact; a file or name of the work; the state of the work; a decision and its reason."""
-
 KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
     "recall": "key_facts",
@@ -30,7 +29,6 @@ LINE_CHARS: Final = 200
 """Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3
 """Minimum significant words beside a blank."""
-
 _KIND_OF: Final[dict[FactKind, QuestionKind]] = {
     "setting": "recall",
     "failed_command": "recall",

@@ -1,7 +1,7 @@
 """Statements: the sentences of the user and the model that a summary without a model repeats word for word.
 
 Messages are a small part of a long session, among tens of thousands of tokens of tool calls and results, and they
-say what was decided, why, and what remains.
+record what was decided, why, and what remains.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Statements(NamedTuple):
     """Sentences by what they state, oldest first, each once."""
 
     decisions: Sequence[str] = ()
-    """What was chosen, with or without the reason, and reasons of anything else."""
+    """Choices with or without their reason, and reasons of anything else."""
     open_work: Sequence[str] = ()
     other: Sequence[str] = ()
     """Everything else that the model wrote."""

@@ -1,7 +1,7 @@
 """Conversation summaries: their sections, and the embedded summarizer, which needs no model.
 
 The embedded summarizer copies sentences, failures, names and numbers word for word, and writes nothing else. Each
-section has a share of the budget, so that none displaces another; what it does not need goes to the next.
+section has a share of the budget, so that none displaces another; the next gets what it does not need.
 """
 
 from __future__ import annotations
