@@ -6,8 +6,8 @@
 The sessions are those of the folders `corpus` and `corpus-new` beside the one that WINDOWPANE_SESSIONS_DIR names.
 A digest of its name puts a session into the tuning half or the reported half. Nothing of `windowpane.fidelity`
 finds facts: they are found by the expressions below, or planted, and looked up verbatim in what a call sends.
-`--half tuning` prints the tuning half and writes nothing. `--rows` saves the results, and sessions in it are not
-measured again. Run with PYTHONPATH at another checkout's `exporter` and `--setups hybrid`, they are the
+`--half tuning` prints the tuning half and writes no report. `--rows` saves the results, and sessions in it are
+not measured again. Run with PYTHONPATH at another checkout's `exporter` and `--setups hybrid`, they are the
 `--before` of a later run.
 """
 
@@ -398,6 +398,7 @@ def half_of(name: str) -> str:
 class Comparison(NamedTuple):
     """The difference of a setup to the default, over the sessions that both have, with its noise."""
 
+    sessions: int
     mean: float
     low: float
     high: float
@@ -407,11 +408,11 @@ class Comparison(NamedTuple):
         """Compare shares by session."""
         differences = np.array([other[name] - share for name, share in default.items() if name in other])
         if len(differences) < MINIMUM_SESSIONS:
-            return cls(float(differences.mean()) if len(differences) else 0.0, -1.0, 1.0)
+            return cls(len(differences), 0.0, -1.0, 1.0)
         chance = np.random.default_rng(0)
         means = chance.choice(differences, (RESAMPLES, len(differences))).mean(axis=1)
         low, high = np.percentile(means, [(100 - CONFIDENCE) / 2, (100 + CONFIDENCE) / 2])
-        return cls(float(differences.mean()), float(low), float(high))
+        return cls(len(differences), float(differences.mean()), float(low), float(high))
 
     @property
     def is_above(self) -> bool:
@@ -473,7 +474,7 @@ class Table:
 
 def verdict(found: Sequence[Table]) -> Iterator[str]:
     """Yield how the default compares with the setups of at most its cost, and where it is below one."""
-    above = within = 0
+    above = within = unknown = 0
     below: list[str] = []
     for table in found:
         for setup in table.setups:
@@ -481,6 +482,9 @@ def verdict(found: Sequence[Table]) -> Iterator[str]:
                 continue
             for kind in table.kinds:
                 one = table.compared(setup, kind)
+                if one.sessions < MINIMUM_SESSIONS:
+                    unknown += 1
+                    continue
                 above += one.high < 0
                 within += one.low <= 0 <= one.high
                 if one.is_above:
@@ -491,7 +495,7 @@ def verdict(found: Sequence[Table]) -> Iterator[str]:
     yield (
         f"\nAgainst the setups that cost at most {EQUAL_COST} times as much, the default is above beyond noise "
         f"in {above} comparisons of a kind in a window, within noise in {within}, and below in {len(below)}"
-        f"{':' if below else '.'}\n"
+        f". {unknown} more are of fewer than {MINIMUM_SESSIONS} sessions{'. Below:' if below else '.'}\n"
     )
     yield from below
 
@@ -548,11 +552,11 @@ def main() -> None:
     if options.half == "tuning":
         print("\n".join(section(parts["tuning"], "Tuning half")))
         return
-    share = f"This run: {len(sources)} of {total} sessions, evenly spaced.\n"
+    setups = f", {', '.join(options.setups)} only" if options.setups else ""
+    share = f"This run: {len(sources)} of {total} sessions, evenly spaced{setups}.\n"
     halves = (*section(parts["reported"], "Reported half"), *section(parts["tuning"], "Tuning half"))
     text = "\n".join([PREFACE, share, *halves])
-    if not options.setups:
-        TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
+    TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
     print(text)
 
 

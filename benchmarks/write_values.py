@@ -220,7 +220,7 @@ def compactor() -> str:
     cost, above, within, below = results("COMPACTOR.md", pattern).groups()
     return (
         "Old facts were looked up, by kind, in the calls of long recorded sessions. Compared with presets, "
-        f"truncation and stand-ins that cost at most {cost} times as much, the default keeps more beyond noise "
+        f"truncation and others that cost at most {cost} times as much, the default keeps more beyond noise "
         f"in {above} comparisons, as much within noise in {within}, and less in {below} "
         "([which](../benchmarks/COMPACTOR.md))."
     )

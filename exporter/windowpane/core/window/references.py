@@ -47,11 +47,6 @@ def identifiers(text: str) -> list[str]:
     return list(islice(dict.fromkeys(chain(spelled_out, quoted)), MAXIMUM_CANDIDATES))
 
 
-def names_of_arguments(text: str) -> list[str]:
-    """Return the names of a tool call's arguments."""
-    return [match.split('"')[1] for match in _ARGUMENT_NAME.findall(text)]
-
-
 def argument_values(text: str) -> str:
     """Arguments of a tool call without their names: those are the tool's words, not a use of any content."""
     return _ARGUMENT_NAME.sub(" ", text)
