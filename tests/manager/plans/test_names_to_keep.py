@@ -8,6 +8,7 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import ReferenceIndex
 from windowpane.fidelity.facts import extract_facts
+from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.situation import Fact
 from windowpane.manager.plans.eviction import plan_eviction
 from windowpane.manager.plans.placeholders import MAXIMUM_TOKENS, placeholder_text
@@ -184,6 +185,22 @@ def test_what_was_decided_and_what_remains_is_repeated_word_for_word() -> None:
     assert sections["decisions"] == ["We keep the old parser, because the new one drops comments."]
     assert sections["state"] == ["Remaining: migrate the tenant tables."]
     assert sections["messages"] == ["I looked at the tables of the store."]
+
+
+def test_a_repeated_line_announces_nothing_and_closes_its_marks() -> None:
+    long = "We keep the parser of `" + "the_tables " * 40 + "` because it works."
+    texts = replies("We chose these because order matters:", "**Next steps:**", "Remaining: the `tables.", long)
+    text = summarize(
+        [],
+        goal="",
+        statements=statements_of(texts),
+        failures=["Traceback (most recent call last):"],
+        max_tokens=400,
+        counter=COUNTER,
+    )
+
+    assert "We chose these because order matters\n" in text
+    assert form_faults(text) == ()
 
 
 def test_no_section_displaces_another() -> None:

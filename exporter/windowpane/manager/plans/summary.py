@@ -182,7 +182,7 @@ def summarize(
 
     def add(section: Section, lines: Iterable[str]) -> None:
         nonlocal stated
-        new = [line for line in lines if line not in stated]
+        new = [line for line in map(_closed, lines) if line not in stated]
         stated = "\n".join((stated, *new))
         sections[section] = merge_lines(sections.get(section, ()), new)
 
@@ -194,7 +194,7 @@ def summarize(
             add(SECTION_OF[fact.kind], [fact.text])
     sections["decisions"].sort(key=is_reasoned)
     sections["state"].sort(key=is_open_item)
-    sections["errors"] = grouped_failures((*sections.get("errors", ()), *failures))
+    sections["errors"] = grouped_failures((*sections.get("errors", ()), *map(_closed, failures)))
     sections["goal"] = [goal] if goal else []
     sections["progress"] = list(progress)
     sections["lookup"] = merge_lines(sections.get("lookup", ()), lookup)[-LOOKUP_LINES:]
@@ -216,6 +216,15 @@ def summarize(
         earlier.prose,
     )
     return render_sections(sections, artifacts, max_tokens=max_tokens, counter=counter)
+
+
+def _closed(line: str) -> str:
+    """Return *line* as one that stands alone: it announces nothing, and has no mark that is not closed."""
+    line = line.rstrip("*: ")
+    for mark in ("**", "`"):
+        if line.count(mark) % 2:
+            line = line.replace(mark, "")
+    return line
 
 
 class Artifacts(NamedTuple):
