@@ -12,7 +12,7 @@ from windowpane.fidelity.probe import evaluate
 
 
 class Session(NamedTuple):
-    """A conversation with decisions; its summary has a wrong number and one of its two rules."""
+    """Messages of a session, and a summary with a wrong number and without one of two rules."""
 
     goal: str
     rules: tuple[str, str]

@@ -322,7 +322,7 @@ def test_it_counts_the_room_that_system_prompt_and_tools_leave(asked: int, *, be
         assert window.settle()
         assert (writer.calls > 0) is begins
         if begins:
-            assert "a01-0000" not in sent_json(window)
+            assert "a01-0010" not in sent_json(window), "only the start of a message is in a summary"
         assert f"a{turns - 1:02d}-0000" in sent_json(window)
 
 

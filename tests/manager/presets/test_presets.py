@@ -244,7 +244,7 @@ def test_ai_sdk_go_summarises_all_but_the_newest() -> None:
         window.on_turn_start()
         left = sent(window)
 
-        assert [n for n in range(20) if f"a{n}x1 " in left] == list(range(15, 20))
+        assert [n for n in range(20) if f"a{n}x200 " in left] == list(range(15, 20))
         assert is_valid(window)
     assert sum(event.outcome == "accepted" for event in sink.of(ContentCompressed)) == 1
 
