@@ -534,11 +534,11 @@ def main() -> None:
     if options.half == "tuning":
         sources = [source for source in sources if half_of(source.name) == "tuning"]
     total = len(sources)
-    sources = sorted(spread(sources, options.sessions), key=lambda source: _order(source.name))
+    chosen = sorted(spread(sources, options.sessions), key=lambda source: _order(source.name))
     results = saved(options.rows) if options.rows and options.rows.exists() else []
     measured = {one.session for one in results}
     with ProcessPoolExecutor(options.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tasks = [Task(source, options.setups) for source in sources if source.name not in measured]
+        tasks = [Task(source, options.setups) for source in chosen if source.name not in measured]
         for number, found in enumerate(pool.map(study, tasks), 1):
             print(f"\r{number} of {len(tasks)}", end="", file=sys.stderr, flush=True)
             results += found
@@ -553,7 +553,7 @@ def main() -> None:
         print("\n".join(section(parts["tuning"], "Tuning half")))
         return
     setups = f", {', '.join(options.setups)} only" if options.setups else ""
-    share = f"This run: {len(sources)} of {total} sessions, evenly spaced{setups}.\n"
+    share = f"This run: {len(chosen)} of {total} sessions, evenly spaced{setups}.\n"
     halves = (*section(parts["reported"], "Reported half"), *section(parts["tuning"], "Tuning half"))
     text = "\n".join([PREFACE, share, *halves])
     TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")
