@@ -44,14 +44,14 @@ PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, n
 WHOLE: Final[tuple[Section, ...]] = ("goal", "progress", "lookup")
 """Sections that are never shortened."""
 SHARES: Final[dict[Section, float]] = {
-    "constraints": 0.10,
+    "constraints": 0.20,
     "decisions": 0.15,
     "state": 0.15,
     "errors": 0.15,
     "messages": 0.05,
-    "artifacts": 0.40,
+    "artifacts": 0.30,
 }
-"""Shares of the rest of the budget; unused tokens go to the next sections."""
+"""Shares of the rest of the budget; unused tokens go to the next sections, those of few rules to names in the end."""
 LOOKUP_LINES: Final = 3
 
 Sections = Mapping[Section, Sequence[str]]
