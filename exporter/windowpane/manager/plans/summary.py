@@ -51,7 +51,7 @@ SHARES: Final[dict[Section, float]] = {
     "messages": 0.05,
     "artifacts": 0.30,
 }
-"""Shares of the rest of the budget; unused tokens go to the next sections, those of few rules to names in the end."""
+"""Shares of the rest of the budget, rules first; unused tokens go to the next sections."""
 LOOKUP_LINES: Final = 3
 
 Sections = Mapping[Section, Sequence[str]]
