@@ -78,8 +78,10 @@ def _scaled(blocks: pd.DataFrame, measured: int) -> pd.DataFrame:
 
 def _without_blocks(component: Component, measured: int, values: pd.Series) -> pd.DataFrame:
     """Return the row of a component whose blocks were not recorded, at the start of the window."""
+    label = COMPONENT_LABELS[component]
     row = {
-        "what": f"{COMPONENT_LABELS[component]}, not recorded", "tokens": measured, "from turn": values["turn"],
+        "what": label if component == "unattributed" else f"{label}, not recorded",
+        "tokens": measured, "from turn": values["turn"],
         "age": 0, "last used": UNKNOWN, "score": pd.NA, "pinned": False, "preview": "", "replaces": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip

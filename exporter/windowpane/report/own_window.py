@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from windowpane.store.records import BlockRow, SessionRow, TurnRow
     from windowpane.store.search.content import TextHit
 
-_LABELS: Final = COMPONENT_LABELS | {"unattributed": "what the recording does not contain"}
 LARGEST: Final = 8
 """Contents of the window that are listed."""
 COMPRESSIONS: Final = 3
@@ -98,7 +97,7 @@ def _components(window: Iterable[BlockRow]) -> list[str]:
     if not total:
         return []
     listed = ", ".join(
-        f"{_LABELS[component]} {formats.tokens_short(size)} ({formats.percent(size / total)})"
+        f"{COMPONENT_LABELS[component]} {formats.tokens_short(size)} ({formats.percent(size / total)})"
         for component, size in parts.most_common()
         if size
     )

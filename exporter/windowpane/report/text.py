@@ -12,7 +12,7 @@ from windowpane.report.composition import NAME_KINDS
 from windowpane.report.rule_survival import survival_curve
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, RULE_SOURCE_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, LIMIT_SOURCE_LABELS, RULE_SOURCE_LABELS
 from windowpane.text.zones import gauge, zone_mark
 
 if TYPE_CHECKING:
@@ -142,7 +142,9 @@ def _composition(report: SessionReport) -> list[str]:
         tokens = parts.get(component, 0)
         if tokens:
             share = tokens / total
-            lines.append(f"  {component:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
+            lines.append(
+                f"  {COMPONENT_LABELS[component]:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}"
+            )
     return lines
 
 

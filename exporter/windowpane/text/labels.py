@@ -31,15 +31,15 @@ CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "summary": "summary",
     "placeholder": "placeholder",
     "media": "media",
-    "unattributed": "unattributed",
+    "unattributed": "unrecorded",
 }
 COMPONENT_LABELS: Final[dict[Component, str]] = {
     "system_prompt": "system prompt",
     "tool_definitions": "tool definitions",
     "message_history": "message history",
     "tool_results": "tool results",
-    "memory_injection": "memory injection",
-    "unattributed": "unattributed",
+    "memory_injection": "memory",
+    "unattributed": "unrecorded",
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
