@@ -141,10 +141,8 @@ def _composition(report: SessionReport) -> list[str]:
     for component in COMPONENTS:
         tokens = parts.get(component, 0)
         if tokens:
-            share = tokens / total
-            lines.append(
-                f"  {COMPONENT_LABELS[component]:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}"
-            )
+            label, share = COMPONENT_LABELS[component], tokens / total
+            lines.append(f"  {label:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
     return lines
 
 

@@ -41,12 +41,12 @@ def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) 
 
     assert scaled["tokens"].sum() == sum(measured[name] for name in COMPONENTS)
     assert list(scaled["block"])[1:] == list(blocks["block"])
-    assert scaled.loc[0, "what"] == "unattributed, not recorded"
+    assert scaled.loc[0, "what"] == "unrecorded"
     of_results = scaled["component"] == "tool_results"
     assert set(scaled.loc[of_results, "count"]) == {"estimate"}
     fill = fill_frame(scaled, small_store.blocks_at("refactor-api", 5))
     assert fill.groupby("component")["tokens"].sum()["tool_results"] == 413
-    assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["unattributed, not recorded", 16_008, ""]
+    assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["unrecorded", 16_008, ""]
     kept = scaled[scaled["component"] == "message_history"]
     assert list(kept["count"]) == list(blocks.loc[blocks["component"] == "message_history", "count"])
 
