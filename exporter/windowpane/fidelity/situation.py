@@ -98,12 +98,11 @@ def is_written(block: Block) -> bool:
 
 def _first_statement(text: str) -> str:
     heads = [sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20)]
-    stated = filter(is_statement, heads)
+    stated = filter(_is_statement, heads)
     return min(stated, key=lambda head: head.endswith(":"), default="")
 
 
-def is_statement(text: str) -> bool:
-    """Return whether a text has enough terms to be looked up."""
+def _is_statement(text: str) -> bool:
     return Passage(text).weight >= 3
 
 
@@ -121,7 +120,7 @@ def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_r
         for block, sentence in islice(newest, SCANNED_SENTENCES)
         if DECISION.search(sentence) and (not with_reason or REASON.search(sentence))
     }
-    return [fact for fact in islice(facts.values(), most) if is_statement(fact.text)]
+    return [fact for fact in islice(facts.values(), most) if _is_statement(fact.text)]
 
 
 def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:

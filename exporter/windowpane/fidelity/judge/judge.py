@@ -226,7 +226,8 @@ class _Asker:
 def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls: int) -> Judgment:
     read = [item for item in judged if item.fates]
     unread = tuple(item.question for item in judged if not item.fates)
-    shares = {dimension: _share(read, dimension) for dimension in WEIGHTS}
+    by_dimension = {name: [one.credit for one in read if one.question.measures == name] for name in WEIGHTS}
+    shares = {name: sum(credit) / len(credit) if credit else None for name, credit in by_dimension.items()}
     score, reason = weighted_score(shares), ""
     if not judged:
         reason = "the original answers none of the questions"
@@ -240,11 +241,6 @@ def weighted_score(shares: Mapping[Dimension, float | None]) -> float | None:
     present = [(WEIGHTS[name], share) for name, share in shares.items() if share is not None]
     total = math.fsum(weight for weight, _ in present)  # `sum` of fractions differs between Pythons
     return math.fsum(weight * share for weight, share in present) / total if present else None
-
-
-def _share(judged: Sequence[JudgedQuestion], dimension: Dimension) -> float | None:
-    credit = [item.credit for item in judged if item.question.measures == dimension]
-    return sum(credit) / len(credit) if credit else None
 
 
 def _plain(text: str) -> str:

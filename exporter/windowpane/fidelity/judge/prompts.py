@@ -62,8 +62,6 @@ def chunks(text: str, size: int = CHUNK_CHARS) -> Iterator[str]:
 
 Verdict = Literal["yes", "no"]
 
-_BEFORE_ANSWER: Final = " \t\r\n\"'`*_#>(["
-_AFTER_ANSWER: Final = " \t\r\n\"'`*_)]"
 _VERDICT: Final = re.compile(r"(yes|no)(?![\w'’/-])", re.IGNORECASE)
 _UNKNOWN: Final = re.compile(
     r"(?:unknown|unclear|n/?a|none given|no answer"
@@ -95,7 +93,7 @@ def read_verdict(reply: str) -> Verdict | None:
 
 def _unframed(reply: str) -> str:
     """Return *reply* without the quotes, brackets and Markdown around it."""
-    return reply.strip().lstrip(_BEFORE_ANSWER).rstrip(_AFTER_ANSWER).strip()
+    return reply.strip().lstrip(" \t\r\n\"'`*_#>([").rstrip(" \t\r\n\"'`*_)]").strip()
 
 
 def read_answer(reply: str) -> str | None:
