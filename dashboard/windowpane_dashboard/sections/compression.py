@@ -138,13 +138,14 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity is None:
         st.text("The fate of its facts was not evaluated.")
         return
-    widgets.show_text(f"{facts_summary(fidelity)} {sentence(soundness_text(fidelity))}")
+    soundness = "" if fidelity.facts_contradicted and not fidelity.form else sentence(soundness_text(fidelity))
+    widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
     for what in fidelity.unmeasured:
         widgets.show_text(f"Not measured: {what}.")
     if not fidelity.facts_total:
         return
     if fidelity.facts:
-        frame = widgets.without_empty(facts_frame(store, fidelity), "text")
+        frame = widgets.without_empty(facts_frame(store, fidelity), "text", "in its place")
         widgets.table(frame, key="facts", alt="Facts of this compression")
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.core.events import (
+    ContentCompressed,
+    Event,
+    EventContext,
+    FactOutcome,
+    FidelityEvaluated,
+    Payload,
+)
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import StoredEvent
 from windowpane_dashboard.queries.compressions import (
     LINE_LENGTH,
     LINES,
     SCANNED,
     facts_frame,
+    facts_summary,
     pair_compressions,
     read_compressions,
     sides,
@@ -101,6 +112,22 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert not before.captured
     assert list(facts["outcome"])[:3] == ["contradicted", "lost", "lost"]
     assert facts["text"].isna().all()
+
+
+def test_a_contradicted_fact_is_shown_first_beside_what_stands_in_its_place() -> None:
+    contents = {"a": "src/app.py", "b": "Never push.\nAlways push."}
+    facts = (FactOutcome("read_file", "kept", "a"), FactOutcome("reversed", "contradicted", "b"))
+    fidelity = FidelityEvaluated(
+        "probe", 0.5, 1.0, facts=facts, facts_total=2, facts_kept=1, facts_contradicted=1
+    )
+
+    frame = facts_frame(cast("EventReader", SimpleNamespace(content=contents.get)), fidelity)
+
+    assert frame[["outcome", "text", "in its place"]].fillna("").to_numpy().tolist() == [
+        ["contradicted", "Never push.", "Always push."],
+        ["kept", "src/app.py", ""],
+    ]
+    assert facts_summary(fidelity) == "Of 2 facts: 1 contradicted, 1 kept."
 
 
 def stored(*payloads: Payload, turn: int = 5) -> list[StoredEvent]:
