@@ -24,8 +24,10 @@ from windowpane_dashboard.queries.compressions import (
     LINE_LENGTH,
     LINES,
     SCANNED,
+    EvaluatedCompression,
     facts_frame,
     facts_summary,
+    first_to_read,
     pair_compressions,
     read_compressions,
     sides,
@@ -114,7 +116,7 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert facts["text"].isna().all()
 
 
-def test_a_contradicted_fact_is_shown_first_beside_what_stands_in_its_place() -> None:
+def test_a_contradicted_fact_is_shown_first_beside_its_contradiction() -> None:
     contents = {"a": "src/app.py", "b": "Never push.\nAlways push."}
     facts = (FactOutcome("read_file", "kept", "a"), FactOutcome("reversed", "contradicted", "b"))
     fidelity = FidelityEvaluated(
@@ -123,7 +125,7 @@ def test_a_contradicted_fact_is_shown_first_beside_what_stands_in_its_place() ->
 
     frame = facts_frame(cast("EventReader", SimpleNamespace(content=contents.get)), fidelity)
 
-    assert frame[["outcome", "text", "in its place"]].fillna("").to_numpy().tolist() == [
+    assert frame[["outcome", "text", "instead"]].fillna("").to_numpy().tolist() == [
         ["contradicted", "Never push.", "Always push."],
         ["kept", "src/app.py", ""],
     ]
@@ -136,6 +138,20 @@ def stored(*payloads: Payload, turn: int = 5) -> list[StoredEvent]:
         StoredEvent(10 + index, 1, counted=True, hash="", event=Event(context, index, None, data))
         for index, data in enumerate(payloads)
     ]
+
+
+def test_a_compression_that_contradicts_is_read_first_unless_a_turn_is_chosen() -> None:
+    done = ContentCompressed("compaction", "threshold", "accepted", 900, 100)
+    wrong = FidelityEvaluated("probe", 0.5, 1.0, facts_contradicted=1)
+    recorded = [
+        EvaluatedCompression(1, 5, done, wrong),
+        EvaluatedCompression(2, 9, done, None),
+        EvaluatedCompression(3, 20, done, None),
+    ]
+
+    assert first_to_read(recorded, 12, is_turn_chosen=False) == 0
+    assert first_to_read(recorded, 12, is_turn_chosen=True) == 1
+    assert first_to_read(recorded[1:], 30, is_turn_chosen=False) == 1
 
 
 class TestCompressions:
