@@ -114,7 +114,7 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         text = f"{facts.damaged:,} of {facts.total:,}"
     elif not row.compressions and not row.evicted_tokens:
         text = "0"
-    return "Lost", text, "Facts that compactions lost or changed, of those that were looked up; – if unknown."
+    return "Lost", text, "Facts that compactions lost or contradicted, of those looked up; – if unknown."
 
 
 def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
