@@ -17,7 +17,7 @@ from windowpane.effects.background_writer import BackgroundWriter
 from windowpane.fidelity import probe
 from windowpane.fidelity.facts import names_kept
 from windowpane.manager.plans import acceptance
-from windowpane.manager.plans.acceptance import MODEL_FIDELITY_FLOOR, SAMPLE_CHARACTERS, sampled_fidelity
+from windowpane.manager.plans.acceptance import MODEL_FIDELITY_FLOOR, SAMPLE_CHARACTERS, sample, sampled_fidelity
 from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 PATIENCE_SECONDS = 30.0
@@ -152,19 +152,19 @@ def test_a_sample_is_the_newest_content_and_half_of_it_is_written() -> None:
     blocks = [
         repetitive_lines(40, kind="tool_result" if n % 2 else "assistant_response", number=n) for n in range(40)
     ]
-    sampled = probe.sample(blocks, characters=16_000)
+    sampled = sample(blocks, characters=16_000)
 
     written = sum(len(block.text or "") for block in sampled if block.content_type == "assistant_response")
     assert 7_000 < written <= 8_000
     assert 14_000 < sum(len(block.text or "") for block in sampled) <= 16_000
     assert [block.id for block in sampled] == [block.id for block in blocks[-len(sampled) :]]
-    assert probe.sample(blocks, characters=1_000_000) == tuple(blocks)
+    assert sample(blocks, characters=1_000_000) == tuple(blocks)
 
 
 def test_a_sample_of_one_long_block_reaches_to_its_end() -> None:
     long = repetitive_lines(1_000, kind="tool_result", number=1)
     lines = (long.text or "").split("\n")
-    (sampled,) = probe.sample([long], characters=10_000)
+    (sampled,) = sample([long], characters=10_000)
 
     chosen = (sampled.text or "").split("\n")
     assert 7_000 < len(sampled.text or "") <= 10_000

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 MINIMUM_SECTIONS: Final = 3
 """Sections of a template by which a text is recognized as written to it."""
@@ -80,8 +80,10 @@ def form_faults(text: str) -> tuple[str, ...]:
     body = FRAME.sub("", text).strip()
     if not body:
         return ()
-    prose, code, is_open = _parts(body)
-    lines = prose.split("\n")
+    lines, code, is_open = _parts(body)
+    prose = "\n".join(lines)
+    written = [line for line in lines if line.strip()]
+    followed = list(pairwise((*written, "")))
     faults = dict.fromkeys(
         (
             *_missing_sections(prose, framed=CLAUDE_CODE in text),
@@ -90,24 +92,17 @@ def form_faults(text: str) -> tuple[str, ...]:
             *(["a code block is not closed"] if is_open else ()),
             *(["brackets of a code block do not match"] if any(map(_is_unbalanced, code)) else ()),
             *_numbering(lines),
-            *_levels(lines),
-            *(["a line announces what does not follow"] if _announces_nothing(lines) else ()),
-            *_empty_headings(lines),
-            *_broken_ends(lines, is_open=is_open),
+            *_levels(followed),
+            *(["a line announces what does not follow"] if any(map(_announces_nothing, followed)) else ()),
+            *_empty_headings(followed),
+            *_broken_ends(written, is_open=is_open),
         )
     )
     return tuple(faults)[:MAXIMUM_FAULTS]
 
 
-class _Parts(NamedTuple):
-    """A text without its code blocks, its code blocks, and whether the last of them is open."""
-
-    prose: str
-    code: list[str]
-    is_open: bool
-
-
-def _parts(text: str) -> _Parts:
+def _parts(text: str) -> tuple[list[str], list[str], bool]:
+    """Return the lines outside code blocks, the code blocks, and whether the last of them is open."""
     prose: list[str] = []
     blocks: list[list[str]] = []
     is_open = False
@@ -121,7 +116,7 @@ def _parts(text: str) -> _Parts:
             blocks[-1].append(line)
         else:
             prose.append(line)
-    return _Parts("\n".join(prose), ["\n".join(lines) for lines in blocks], is_open)
+    return prose, ["\n".join(lines) for lines in blocks], is_open
 
 
 def _is_unbalanced(code: str) -> bool:
@@ -151,74 +146,60 @@ def _missing_sections(text: str, *, framed: bool) -> Iterator[str]:
             return
 
 
-def _levels(lines: list[str]) -> Iterator[str]:
+def _levels(followed: list[tuple[str, str]]) -> Iterator[str]:
     """Yield a fault where the list under a heading starts deeper than under most others."""
-    written = [line for line in lines if line.strip()]
     depths = [
-        len(item[1])
-        for line, following in pairwise(written)
-        if _HEADING.match(line) and (item := _ITEM.match(following))
+        len(item[1]) for line, following in followed if _HEADING.match(line) and (item := _ITEM.match(following))
     ]
-    usual = Counter(depths).most_common(1)
-    if len(depths) >= MINIMUM_SECTIONS and max(depths) > usual[0][0] + 1:
+    if len(depths) >= MINIMUM_SECTIONS and max(depths) > Counter(depths).most_common(1)[0][0] + 1:
         yield "a list starts at its second level"
 
 
-def _announces_nothing(lines: list[str]) -> bool:
-    """Return whether an item ends with a colon, and no deeper one follows."""
-    written = [line for line in lines if line.strip()]
-    for line, following in zip(written, [*written[1:], ""], strict=True):
-        item, after = _ITEM.match(line), _ITEM.match(following)
-        is_announcing = item is not None and line.rstrip("*_ ").endswith(":") and not _HEADING.match(line)
-        if item is not None and is_announcing and (not following or (after and len(after[1]) <= len(item[1]))):
-            return True
-    return False
+def _announces_nothing(followed: tuple[str, str]) -> bool:
+    """Return whether a line is an item that ends with a colon, and no deeper one follows."""
+    line, following = followed
+    item, after = _ITEM.match(line), _ITEM.match(following)
+    if item is None or not line.rstrip("*_ ").endswith(":") or _HEADING.match(line):
+        return False
+    return not following or (after is not None and len(after[1]) <= len(item[1]))
 
 
 def _open_tags(text: str) -> Iterator[str]:
-    opened: dict[str, int] = {}
+    opened: Counter[str] = Counter()
     for match in _TAG.finditer(text):
-        opened[match[2]] = opened.get(match[2], 0) + (-1 if match[1] else 1)
-    yield from (
-        f"<{name}> is not closed" if count > 0 else f"<{name}> is not opened"
-        for name, count in opened.items()
-        if count
-    )
-
-
-class _List(NamedTuple):
-    """The last number of a list, and its line."""
-
-    number: int
-    line: int
+        opened[match[2]] += -1 if match[1] else 1
+    for name, count in opened.items():
+        if count:
+            yield f"<{name}> is not {'closed' if count > 0 else 'opened'}"
 
 
 def _numbering(lines: list[str]) -> Iterator[str]:
     """Yield the gaps in numbered lists; a list within an item ends with it."""
-    lists: dict[int, _List] = {}
+    last: dict[int, int] = {}
+    """The last number of the list at each indent."""
     for index, line in enumerate(lines):
         match = _NUMBERED.match(line)
         if match is None:
             continue
         indent, number = len(match[1]), int(match[2])
-        lists = {depth: own for depth, own in lists.items() if depth <= indent}
-        before = lists.get(indent)
-        if before is not None and 1 < number - before.number <= MAXIMUM_GAP:
-            yield f"numbering jumps from {before.number} to {number}"
+        last = {depth: own for depth, own in last.items() if depth <= indent}
+        before = last.get(indent)
+        if before is not None and 1 < number - before <= MAXIMUM_GAP:
+            yield f"numbering jumps from {before} to {number}"
         if before is None and 1 < number <= MAXIMUM_START:
             following = lines[index + 1 : index + 1 + ITEM_LINES]
             if number <= MAXIMUM_GAP or any(own.startswith(f"{match[1]}{number + 1}. ") for own in following):
                 yield f"numbering starts at {number}"
-        lists[indent] = _List(number, index)
+        last[indent] = number
 
 
-def _empty_headings(lines: list[str]) -> Iterator[str]:
-    written = [line for line in lines if line.strip()]
-    for line, following in zip(written, [*written[1:], ""], strict=True):
-        if _HEADING.match(line) and (
-            not following or (_HEADING.match(following) and _level(following) <= _level(line))
-        ):
-            yield "a heading has no text" if following else "it ends with a heading"
+def _empty_headings(followed: list[tuple[str, str]]) -> Iterator[str]:
+    for line, following in followed:
+        if _HEADING.match(line):
+            if not following:
+                yield "it ends with a heading"
+            elif _HEADING.match(following) and _level(following) <= _level(line):
+                yield "a heading has no text"
 
 
 def _level(heading: str) -> int:
@@ -228,12 +209,12 @@ def _level(heading: str) -> int:
     return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
 
 
-def _broken_ends(lines: list[str], *, is_open: bool) -> Iterator[str]:
+def _broken_ends(written: list[str], *, is_open: bool) -> Iterator[str]:
     """Yield the sentences that break off, at the end and within the text."""
-    written = [line.strip() for line in lines if line.strip()]
-    if written and not is_open and _UNENDED.search(written[-1]):
+    lines = [line.strip() for line in written]
+    if lines and not is_open and _UNENDED.search(lines[-1]):
         yield "it ends within a sentence"
-    for line in written:
+    for line in lines:
         if line.count("`") % 2 or line.count("**") % 2:
             yield "a line has an open mark"
         if not line.startswith("|") and _ITEM_WITHIN.search(line):

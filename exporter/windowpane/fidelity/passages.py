@@ -14,7 +14,6 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
-from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, stem
 
 Kind = Literal["word", "number", "name", "negation", "other"]
@@ -23,8 +22,6 @@ PROSE_TYPES: Final[frozenset[ContentType]] = frozenset(
     {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
 )
 """Content that a person or the model wrote as prose."""
-MINIMUM_TERMS: Final = 3
-"""A shorter passage, such as a heading, states nothing that could be compared."""
 MAXIMUM_CHARACTERS: Final = 400
 """A longer sentence is cut here: minified code and pasted data are not sentences."""
 MAXIMUM_POSITIONS: Final = 64
@@ -286,17 +283,3 @@ class Passage:
             if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
         )
         return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
-
-
-def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
-    """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
-    own, others = (
-        Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)
-    )
-    return len(own & others) / len(own) if own and others else None
-
-
-def states_nothing(text: str) -> bool:
-    """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
-    passage = Passage(text[: 4 * MAXIMUM_CHARACTERS])
-    return not passage.exact and len(passage.distinct) < MINIMUM_TERMS

@@ -12,9 +12,8 @@ The score is the share of the facts that is kept. Faults that the probe does not
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
@@ -32,12 +31,8 @@ from windowpane.fidelity.rules import find_rules
 from windowpane.fidelity.situation import CUT_MARK, Fact, base_name, is_written, situation
 from windowpane.fidelity.soundness import contradictions
 
-Dimension = Literal["key_facts", "continuity", "decisions"]
-
 MINIMUM_COVERAGE: Final = 0.5
 """Below this share of removed tokens with recorded text a score would be a guess."""
-WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
-"""Weights of a judge's dimensions; a dimension without questions gives its weight to the others."""
 MINIMUM_FACTS: Final = 5
 """With fewer facts a share of them is not a measure of the compression; they are listed all the same."""
 MAXIMUM_OUTCOMES: Final = 200
@@ -98,13 +93,12 @@ def evaluate(
     outcomes = [Outcome(fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts]
     denied = {outcome.text.partition("\n")[0] for outcome in faults}
     outcomes = [*faults, *(outcome for outcome in outcomes if outcome.text not in denied)]
-    fates = [outcome.fate for outcome in outcomes]
+    kept = sum(outcome.fate == "kept" for outcome in outcomes)
+    is_scored = len(outcomes) >= MINIMUM_FACTS
     return replace(
-        as_event("probe", outcomes, {}, coverage=coverage, digest=digest, of=of),
-        score=fates.count("kept") / len(fates) if len(fates) >= MINIMUM_FACTS else None,
-        reason=""
-        if len(fates) >= MINIMUM_FACTS
-        else f"a score needs {MINIMUM_FACTS} facts, {len(fates)} were found",
+        as_event("probe", outcomes, coverage=coverage, digest=digest, of=of),
+        score=kept / len(outcomes) if is_scored else None,
+        reason="" if is_scored else f"a score needs {MINIMUM_FACTS} facts, {len(outcomes)} were found",
         form=tuple(fault for block in view.replacements for fault in form_faults(block.text or "")),
         unmeasured=_unmeasured(removed),
     )
@@ -216,40 +210,6 @@ def is_replacement(block: Block) -> bool:
     return bool(block.text) and (block.content_type == "summary" or bool(block.replaces))
 
 
-def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
-    """Return the newest content of *blocks* in at most so many characters, for an evaluation in a short time.
-
-    Half of it is what the model and the user wrote, as far as there is, since most facts are theirs. Of the block
-    that does not fit, lines from start to end are read. Blocks without text are skipped.
-    """
-    texts = [block for block in blocks if block.text]
-    written = [block for block in texts if block.content_type in PROSE_TYPES or block.content_type == "tool_call"]
-    others = [block for block in texts if block not in written]
-    room = max(characters // 2, characters - sum(len(block.text or "") for block in others))
-    chosen = _newest(written, room)
-    chosen |= _newest(others, characters - sum(len(block.text or "") for block in chosen.values()))
-    return tuple(chosen[block.id] for block in texts if block.id in chosen)
-
-
-def _newest(blocks: Sequence[Block], characters: int) -> dict[str, Block]:
-    chosen: dict[str, Block] = {}
-    for block in reversed(blocks):
-        text = block.text or ""
-        part = text if len(text) <= characters else _part(text, characters)
-        if part == text:
-            chosen[block.id] = block
-        elif part:
-            tokens = math.ceil(block.tokens * len(part) / len(text))
-            chosen[block.id] = replace(block, text=part, tokens=tokens)
-        characters -= len(part)
-    return chosen
-
-
-def _part(text: str, characters: int) -> str:
-    """Return every second line, third line or so on of a text; its start where a line is long."""
-    return "\n".join(text.split("\n")[:: math.ceil(len(text) / characters)])[:characters] if characters else ""
-
-
 def coverage_of(removed: Sequence[Block]) -> float:
     """Return the share of the removed tokens whose text was recorded."""
     total = sum(block.tokens for block in removed)
@@ -261,32 +221,21 @@ def missing_text(coverage: float) -> str:
     return f"the text of only {coverage:.0%} of the removed tokens was recorded"
 
 
-def weighted_score(shares: Mapping[Dimension, float | None]) -> float | None:
-    """Return the weighted mean of the dimensions that have a share; None if none has."""
-    present = [(WEIGHTS[name], share) for name, share in shares.items() if share is not None]
-    total = math.fsum(weight for weight, _ in present)  # `sum` of fractions differs between Pythons
-    return math.fsum(weight * share for weight, share in present) / total if present else None
-
-
 def as_event(
     method: Literal["probe", "judge"],
     outcomes: Sequence[Outcome],
-    shares: Mapping[Dimension, float | None],
     *,
     coverage: float,
     digest: Digester,
     of: str | None,
 ) -> FidelityEvaluated:
-    """Return the event that reports *outcomes*; it lists the most severe ones."""
+    """Return the event that reports *outcomes*, without a score; it lists the most severe ones."""
     fates = [outcome.fate for outcome in outcomes]
     listed = sorted(outcomes, key=lambda outcome: severity(outcome.kind, outcome.fate))[:MAXIMUM_OUTCOMES]
     return FidelityEvaluated(
         method=method,
-        score=weighted_score(shares),
+        score=None,
         coverage=coverage,
-        key_facts=shares.get("key_facts"),
-        continuity=shares.get("continuity"),
-        decisions=shares.get("decisions"),
         facts=tuple(FactOutcome(one.kind, one.fate, digest(one.text), one.text, one.block) for one in listed),
         facts_total=len(fates),
         facts_kept=fates.count("kept"),

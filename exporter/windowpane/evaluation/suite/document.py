@@ -19,8 +19,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.judge.prompts import read_answer
-from windowpane.fidelity.judge.questions import Question, QuestionKind
-from windowpane.fidelity.probe import Dimension
+from windowpane.fidelity.judge.questions import Dimension, Question, QuestionKind
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
 from windowpane.sources.transcripts.exchanges.contents import contents_of
 from windowpane.sources.transcripts.reader import FileStats

@@ -7,7 +7,7 @@ from typing import Any
 
 from windowpane.evaluation.suite.run import CaseReport, SuiteReport
 from windowpane.fidelity.judge.judge import JudgedQuestion, Judgment
-from windowpane.fidelity.probe import WEIGHTS
+from windowpane.fidelity.judge.questions import WEIGHTS
 
 _MAXIMUM_CHARS = 100
 _FATES = {"contradicted": "WRONG", "lost": "LOST", "recoverable": "RECOVERABLE"}

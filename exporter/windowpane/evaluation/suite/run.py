@@ -19,9 +19,9 @@ from windowpane.fidelity.judge.judge import (
     Judgment,
     judge,
     text_of,
+    weighted_score,
 )
-from windowpane.fidelity.judge.questions import Question, questions_from
-from windowpane.fidelity.probe import WEIGHTS, Dimension, weighted_score
+from windowpane.fidelity.judge.questions import WEIGHTS, Dimension, Question, questions_from
 from windowpane.manager.plans.findings import failures_in
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
 from windowpane.manager.plans.summary import summarize

@@ -8,6 +8,7 @@ key in a blind order. Not knowing is never agreement.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -29,17 +30,16 @@ from windowpane.fidelity.judge.prompts import (
     read_answer,
     read_verdict,
 )
-from windowpane.fidelity.judge.questions import KINDS, Question, QuestionKind, questions_from, write_questions
-from windowpane.fidelity.probe import (
-    MINIMUM_COVERAGE,
+from windowpane.fidelity.judge.questions import (
+    KINDS,
     WEIGHTS,
     Dimension,
-    Outcome,
-    as_event,
-    coverage_of,
-    missing_text,
-    weighted_score,
+    Question,
+    QuestionKind,
+    questions_from,
+    write_questions,
 )
+from windowpane.fidelity.probe import MINIMUM_COVERAGE, Outcome, as_event, coverage_of, missing_text
 
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
@@ -236,6 +236,13 @@ def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls
     return Judgment(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
 
 
+def weighted_score(shares: Mapping[Dimension, float | None]) -> float | None:
+    """Return the weighted mean of the dimensions that have a share; None if none has."""
+    present = [(WEIGHTS[name], share) for name, share in shares.items() if share is not None]
+    total = math.fsum(weight for weight, _ in present)  # `sum` of fractions differs between Pythons
+    return math.fsum(weight * share for weight, share in present) / total if present else None
+
+
 def _share(judged: Sequence[JudgedQuestion], dimension: Dimension) -> float | None:
     credit = [item.credit for item in judged if item.question.measures == dimension]
     return sum(credit) / len(credit) if credit else None
@@ -305,18 +312,20 @@ def judge_compression(
     settings = replace(settings or JudgeSettings(), recoverable=compression.recoverable)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
     judgment = yield from judge(original, text_of(compression.visible), questions, settings=settings)
-    event = _as_event(judgment, judge_name=judge_name, coverage=coverage, digest=digest, of=compression.event_id)
-    return Evaluation(event, judgment)
-
-
-def _as_event(
-    judgment: Judgment, *, judge_name: str, coverage: float, digest: Digester, of: str
-) -> FidelityEvaluated:
     outcomes = [
         Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgment.judged
     ]
-    event = as_event("judge", outcomes, judgment.shares, coverage=coverage, digest=digest, of=of)
-    return replace(event, score=judgment.score, judge=judge_name, reason=judgment.reason, spread=judgment.spread)
+    event = replace(
+        as_event("judge", outcomes, coverage=coverage, digest=digest, of=compression.event_id),
+        score=judgment.score,
+        key_facts=judgment.shares.get("key_facts"),
+        continuity=judgment.shares.get("continuity"),
+        decisions=judgment.shares.get("decisions"),
+        judge=judge_name,
+        reason=judgment.reason,
+        spread=judgment.spread,
+    )
+    return Evaluation(event, judgment)
 
 
 def text_of(blocks: Sequence[Block]) -> str:

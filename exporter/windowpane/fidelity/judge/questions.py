@@ -13,9 +13,9 @@ from windowpane.fidelity.facts import extract_facts
 from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
 from windowpane.fidelity.languages import DECISION
 from windowpane.fidelity.passages import PROSE_TYPES, Passage
-from windowpane.fidelity.probe import Dimension
 from windowpane.fidelity.situation import Fact, FactKind
 
+Dimension = Literal["key_facts", "continuity", "decisions"]
 QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
 """A single fact; a file or name of the work; the state of the work; a decision and its reason."""
 KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
@@ -25,6 +25,8 @@ DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
     "continuation": "continuity",
     "decision": "decisions",
 }
+WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
+"""Weights of the dimensions; a dimension without questions gives its weight to the others."""
 LINE_CHARS: Final = 200
 """Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3

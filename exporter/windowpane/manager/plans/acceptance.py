@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import names_kept
-from windowpane.fidelity.passages import states_nothing, terms_in_common
-from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of, sample
+from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage
+from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of
 from windowpane.manager.plans.summary import HEADINGS, Section
 
 MINIMUM_PROGRESS: Final = 0.10
@@ -26,6 +27,8 @@ SAMPLE_CHARACTERS: Final = 12_000
 """Removed text that the check of one step reads: it decides at once, on the agent's path, and the whole
 is measured afterwards. Of 42 recorded compactions it accepts 39, of 126 with the summary of another session 1."""
 REPLACEMENT_CHARACTERS: Final = 4 * SAMPLE_CHARACTERS
+MINIMUM_TERMS: Final = 3
+"""A shorter reply without a name or number states nothing."""
 _CALL_MARKS: Final = ("<tool_call>", "<function_calls>", '"tool_calls":', "<invoke ")
 
 
@@ -61,6 +64,54 @@ def sampled_fidelity(removed: Sequence[Block], replacement: Block, *, checks: in
     visible = sample([replacement], characters=REPLACEMENT_CHARACTERS // checks)
     share = names_kept(read, visible)
     return terms_in_common(read, visible) if share is None else share
+
+
+def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
+    """Return the newest content of *blocks* in at most so many characters, for an evaluation in a short time.
+
+    Half of it is what the model and the user wrote, as far as there is, since most facts are theirs. Of the block
+    that does not fit, lines from start to end are read. Blocks without text are skipped.
+    """
+    texts = [block for block in blocks if block.text]
+    written = [block for block in texts if block.content_type in PROSE_TYPES or block.content_type == "tool_call"]
+    others = [block for block in texts if block not in written]
+    room = max(characters // 2, characters - sum(len(block.text or "") for block in others))
+    chosen = _newest(written, room)
+    chosen |= _newest(others, characters - sum(len(block.text or "") for block in chosen.values()))
+    return tuple(chosen[block.id] for block in texts if block.id in chosen)
+
+
+def _newest(blocks: Sequence[Block], characters: int) -> dict[str, Block]:
+    chosen: dict[str, Block] = {}
+    for block in reversed(blocks):
+        text = block.text or ""
+        part = text if len(text) <= characters else _part(text, characters)
+        if part == text:
+            chosen[block.id] = block
+        elif part:
+            tokens = math.ceil(block.tokens * len(part) / len(text))
+            chosen[block.id] = replace(block, text=part, tokens=tokens)
+        characters -= len(part)
+    return chosen
+
+
+def _part(text: str, characters: int) -> str:
+    """Return every second line, third line or so on of a text; its start where a line is long."""
+    return "\n".join(text.split("\n")[:: math.ceil(len(text) / characters)])[:characters] if characters else ""
+
+
+def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
+    """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
+    own, others = (
+        Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)
+    )
+    return len(own & others) / len(own) if own and others else None
+
+
+def states_nothing(text: str) -> bool:
+    """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
+    passage = Passage(text[: 4 * MAXIMUM_CHARACTERS])
+    return not passage.exact and len(passage.distinct) < MINIMUM_TERMS
 
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:

@@ -10,7 +10,6 @@ from windowpane.core.events import ContentCompressed
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import COMPONENT_OF
 from windowpane.effects.commands import Effect
-from windowpane.fidelity.passages import states_nothing
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.model_calls import (
@@ -21,6 +20,7 @@ from windowpane.manager.model_calls import (
     shorten_texts,
     texts_per_call,
 )
+from windowpane.manager.plans.acceptance import states_nothing
 from windowpane.manager.plans.progressive_summarization import (
     EXTRACTIVE,
     LEVELS,
