@@ -89,7 +89,7 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
         for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
         with st.popover("More metrics"):
-            for label, value, help_text in _more_metrics(row, timeline):
+            for label, value, help_text in _more_metrics(row):
                 st.metric(label, value, help=help_text)
             if timeline.forecasts.text:
                 st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
@@ -117,14 +117,12 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     return "Lost", text, "Facts that compactions lost or contradicted, of those looked up; – if unknown."
 
 
-def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
+def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-    burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [
         ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
         ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
         (
             "Fidelity",
             ratio(row.fidelity),
