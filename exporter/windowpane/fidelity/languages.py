@@ -6,9 +6,10 @@ Names, numbers, paths and code are recognized in any language; what depends on w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from itertools import chain
+from operator import itemgetter
 from typing import Final, Literal
 
 import msgspec
@@ -48,10 +49,10 @@ _PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
 
 def _phrases(kind: str, language: Language = "English") -> list[str]:
     text = _DATA[language].get(kind, "")
-    return text.split() if kind == "verbs" else text.strip("\n").split("\n") if text else []
+    return text.split() if kind == "verbs" else text.strip("\n").splitlines()
 
 
-COMMON_WORDS: Final = {
+_COMMON_WORDS: Final = {
     language: frozenset(
         word for kind in ("function", "negations", "stance") for word in data.get(kind, "").split()
     )
@@ -82,8 +83,8 @@ def stem(word: str) -> str:
 
 
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_KANA: Final = re.compile(r"[\u3040-\u30ff]")
-_HAN: Final = re.compile(r"[\u4e00-\u9fff]")
+KANA: Final = re.compile(r"[\u3040-\u30ff]")
+HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
 """Letters of scripts of which no words are known."""
 
@@ -91,18 +92,27 @@ _OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
 def language_of(text: str) -> Language | Literal["unknown"] | None:
     """Return the language of *text*: `unknown` for another, None where it is too short."""
     text = text[:SAMPLED_CHARACTERS]
-    letters = len(_WORD.findall(text))
-    han, kana, other = (len(script.findall(text)) for script in (_HAN, _KANA, _OTHER_SCRIPT))
-    if han + kana > max(SHORTEST_SAMPLE, 2 * letters):
+    words = words_of(text)
+    han, kana, other = (len(script.findall(text)) for script in (HAN, KANA, _OTHER_SCRIPT))
+    if han + kana > max(SHORTEST_SAMPLE, 2 * len(words)):
         return "Japanese" if 10 * kana > han else "Chinese"
-    words = [word.casefold() for word in _WORD.findall(text)]
     if other > max(4 * SHORTEST_SAMPLE, len(words)):
         return "unknown"
     if len(words) < SHORTEST_SAMPLE:
         return None
-    counts = {language: sum(map(own.__contains__, words)) for language, own in COMMON_WORDS.items()}
-    best = max(counts, key=lambda language: counts[language])
-    return best if counts[best] >= MINIMUM_SHARE * len(words) else "unknown"
+    language, count = closest_language(words)
+    return language if count >= MINIMUM_SHARE * len(words) else "unknown"
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in small letters."""
+    return _WORD.findall(text.casefold())
+
+
+def closest_language(words: Sequence[str]) -> tuple[Language, int]:
+    """Return the language that has most of *words* among its function words, and how many."""
+    counts = [(language, sum(map(own.__contains__, words))) for language, own in _COMMON_WORDS.items()]
+    return max(counts, key=itemgetter(1))
 
 
 def unknown_share(texts: Iterable[str]) -> float:

@@ -169,12 +169,7 @@ def unwrapped(text: str) -> Iterator[str]:
     """Yield the lines of *text* with those joined that a formatter has wrapped."""
     current: list[str] = []
     for line in text.split("\n"):
-        if (
-            current
-            and len(current[-1]) >= WRAPPED_CHARACTERS
-            and not _ITEM.match(line)
-            and _is_open(current[-1], line)
-        ):
+        if current and _is_open(current[-1], line):
             current.append(line.strip())
             continue
         if current:
@@ -185,6 +180,8 @@ def unwrapped(text: str) -> Iterator[str]:
 
 def _is_open(line: str, following: str) -> bool:
     """Return whether *line* does not end a sentence, so that *following* continues it."""
+    if len(line) < WRAPPED_CHARACTERS or _ITEM.match(following):
+        return False
     if line[-1:] in ".!?:;{}。！？" or line.lstrip().startswith(("#", "|")):
         return False
     return following.lstrip()[:1].islower() or line[-1:] == "," or line.rsplit(" ", 1)[-1].lower() in STOPWORDS

@@ -87,7 +87,8 @@ def evaluate(
     if coverage < MINIMUM_COVERAGE:
         reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
         return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
-    facts = [*_rules(removed), *situation(removed)]
+    rules = find_rules(removed)[-MAXIMUM_RULES:]
+    facts = [*(Fact("rule", rule.text, rule.block) for rule in rules), *situation(removed)]
     view = _Visible(visible, removed, recoverable=recoverable)
     faults = list(_contradictions(facts, removed, view, task))
     outcomes = [Outcome(fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts]
@@ -102,10 +103,6 @@ def evaluate(
         form=tuple(fault for block in view.replacements for fault in form_faults(block.text or "")),
         unmeasured=_unmeasured(removed),
     )
-
-
-def _rules(removed: Sequence[Block]) -> Iterator[Fact]:
-    yield from (Fact("rule", rule.text, rule.block) for rule in find_rules(removed)[-MAXIMUM_RULES:])
 
 
 def _unmeasured(removed: Sequence[Block]) -> tuple[str, ...]:
@@ -140,9 +137,8 @@ class _Visible:
 
     def __init__(self, blocks: Sequence[Block], removed: Sequence[Block], *, recoverable: bool) -> None:
         self.blocks = blocks
-        self.replacements = [block for block in blocks if is_replacement(block)] or [
-            block for block in blocks if block.content_type in PROSE_TYPES
-        ]
+        replacing = [one for one in blocks if one.text and (one.content_type == "summary" or one.replaces)]
+        self.replacements = replacing or [one for one in blocks if one.content_type in PROSE_TYPES]
         self.replacement = Passage(
             "\n\n".join(block.text or "" for block in self.replacements)[:VISIBLE_CHARACTERS]
         )
@@ -158,56 +154,32 @@ class _Visible:
         if self._has(fact):
             return "kept"
         rest = self._cut.get(fact.block or "")
-        if rest is not None and _covers(rest, fact.text):
-            return "kept"
-        is_recoverable = (
-            self._recoverable
-            or (rest is not None and rest.handle is not None)
-            or any(fact.text[:80] in note for note in self._notes)
-        )
-        return "recoverable" if is_recoverable else "lost"
+        wanted = Passage(fact.text).distinct
+        if rest is not None and len(wanted & Passage(rest.text or "").distinct) > KEPT * len(wanted):
+            return "kept"  # most of its terms are in the rest of the message that was cut
+        has_handle = self._recoverable or (rest is not None and rest.handle is not None)
+        is_noted = has_handle or any(fact.text[:80] in note for note in self._notes)
+        return "recoverable" if is_noted else "lost"
 
     def _has(self, fact: Fact) -> bool:
         if fact.kind in ("changed_file", "read_file"):
             return base_name(fact.text) in self._names
         wanted = Passage(fact.text)
-        return self.replacement.has_share(wanted, KEPT) or (
-            self._prose is not self.replacement and self._prose.has_share(wanted, KEPT)
-        )
+        return self.replacement.has_share(wanted, KEPT) or self._rest.has_share(wanted, KEPT)
 
     @cached_property
-    def _prose(self) -> Passage:
-        """All visible prose, where it is more than the replacement."""
-        prose = [
-            block.text or "" for block in self.blocks if block.content_type in PROSE_TYPES | {"system_prompt"}
-        ]
-        if len(prose) == len(self.replacements):
-            return self.replacement
-        return Passage("\n\n".join(prose)[-VISIBLE_CHARACTERS:])
+    def _rest(self) -> Passage:
+        """The visible prose that is not the replacement."""
+        types = PROSE_TYPES | {"system_prompt"}
+        rest = [block for block in self.blocks if block.content_type in types and block not in self.replacements]
+        return Passage("\n\n".join(block.text or "" for block in rest)[-VISIBLE_CHARACTERS:])
 
     @cached_property
     def _notes(self) -> list[str]:
         """The calls that wrote a file whose name is visible."""
-        return [
-            block.text
-            for block in self._removed
-            if block.content_type == "tool_call"
-            and block.text
-            and block.target
-            and base_name(block.target) in self._names
-            and "." in base_name(block.target)
-        ]
-
-
-def _covers(rest: Block, text: str) -> bool:
-    """Return whether the rest of a message that was cut has most terms of one of its statements."""
-    wanted = Passage(text).distinct
-    return len(wanted & Passage(rest.text or "").distinct) > KEPT * len(wanted)
-
-
-def is_replacement(block: Block) -> bool:
-    """Return whether a block replaces removed content."""
-    return bool(block.text) and (block.content_type == "summary" or bool(block.replaces))
+        calls = (block for block in self._removed if block.content_type == "tool_call" and block.target)
+        named = ((base_name(call.target or ""), call.text) for call in calls)
+        return [text for name, text in named if text and "." in name and name in self._names]
 
 
 def coverage_of(removed: Sequence[Block]) -> float:

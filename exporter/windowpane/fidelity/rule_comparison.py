@@ -40,10 +40,7 @@ _STANCE_STEMS: Final = frozenset(map(stem, vocabulary_of("stance")))
 """Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_WIDE_STANCE: Final = re.compile(
-    "不要|禁止|不得|切勿|绝不|不能|不可|请勿|严禁|不准|不允许|必须|务必|始终|总是|一律|可以|允许|无需|不必|不用|ないで(?:ください)?|しない(?:こと)?|"
-    "するな|ては(?:いけ|なり?)ま?せ?ん?|必ず|絶対に|常に|決して|厳禁|してください|しても(?:よい|良い|いい)(?:です)?|する"
-)
+_WIDE_STANCE: Final = pattern_of("stance_phrase")
 _INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
 _PLAIN: Final = re.compile(r"[\W_]+")
 
@@ -60,11 +57,6 @@ class Clause:
     """Its numbers, names, paths and quoted code."""
     stance: Stance
     negations: int
-
-    @property
-    def is_explicit(self) -> bool:
-        """True if words show its stance: `changes` alone neither obliges nor permits."""
-        return self.stance != "oblige"
 
     @property
     def terms(self) -> frozenset[str]:
@@ -146,13 +138,9 @@ class ComparedText:
         if self.has(text):
             return Found("verbatim")
         rule = read_clause(text)
-        stating, contradicting = [], []
-        for clause in self.near(rule):
-            match = compare(rule, clause)
-            if match == "reworded":
-                stating.append(clause.plain)
-            elif match == "contradicted":
-                contradicting.append(clause)
+        compared = [(compare(rule, clause), clause) for clause in self.near(rule)]
+        stating = [clause.plain for match, clause in compared if match == "reworded"]
+        contradicting = [clause for match, clause in compared if match == "contradicted"]
         if any(all(plain not in one.plain for one in contradicting) for plain in stating):
             return Found("reworded")  # and not by a part of the sentence that reverses it
         return Found("contradicted", contradicting[0]) if contradicting else Found(None)
@@ -170,15 +158,8 @@ def _occurs(wanted: str, text: str) -> bool:
 
 AROUND: Final = 24
 """Characters before a rule in which a reversal is looked for."""
-_REVERSED_BEFORE: Final = re.compile(
-    r"(?:\b(?:do|does|must|should|shall|can|may|need|is|are|you) ?not|\b\w+n t|\bno need to|\bnot (?:necessary"
-    r"|required|need) to"
-    r"|\bno longer|\bnever|\bunnecessary to|\b(?:nicht|nie|niemals|jamais|nunca|pas besoin de|no hace falta))"
-    r"(?: (?:also|ever|just|have to|need to|always))?$|(?:不要|不必|无需|不用|请勿|不需要)\s?$"
-)
-_REVERSED_AFTER: Final = re.compile(
-    r" ?(?:(?:is|are|was) )?(?:no longer|not) (?:required|needed|necessary|allowed|apply)|必要は?な"
-)
+_REVERSED_BEFORE: Final = pattern_of("reversed_before")
+_REVERSED_AFTER: Final = pattern_of("reversed_after")
 
 
 class Found(NamedTuple):
@@ -200,32 +181,22 @@ def _clauses_of(text: str) -> Iterator[str]:
 def compare(rule: Clause, clause: Clause) -> Match | None:
     """Return whether *clause* states *rule* in other words or contradicts it; None if it does neither."""
     if len(rule.terms) < MINIMUM_WORDS and (
-        not rule.terms or rule.terms != clause.terms or not clause.is_explicit
+        not rule.terms or rule.terms != clause.terms or clause.stance == "oblige"
     ):
-        return None
+        return None  # `changes` alone neither obliges nor permits
     covered = _covered(rule.words, clause.words)
     if covered < min(REWORDED, NEARLY_SAME):
         return None
     is_nearly_same = min(covered, _covered(clause.words, rule.words)) >= NEARLY_SAME
     missing, other = rule.values - clause.values, clause.values - rule.values
     if missing:
-        is_replaced = is_nearly_same and bool(other) and _are_alike(missing, other)
-        return "contradicted" if is_replaced else None
-    if _is_reversed(rule, clause):
+        is_replaced = not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))
+        return "contradicted" if is_nearly_same and is_replaced else None
+    is_negated = rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
+    if rule.stance != clause.stance or is_negated:
         return "contradicted" if is_nearly_same else None
     return "reworded" if covered >= REWORDED else None
 
 
 def _covered(words: frozenset[str], others: frozenset[str]) -> float:
     return len(words & others) / len(words) if words else 1.0
-
-
-def _is_reversed(rule: Clause, clause: Clause) -> bool:
-    if rule.stance != clause.stance:
-        return True
-    return rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
-
-
-def _are_alike(missing: Iterable[str], other: Iterable[str]) -> bool:
-    """Return whether a value of each side is of one kind, so that one replaces the other."""
-    return not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))

@@ -12,7 +12,15 @@ import re
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
-from windowpane.fidelity.languages import COMMON_WORDS, Language, pattern_of, vocabulary_of
+from windowpane.fidelity.languages import (
+    HAN,
+    KANA,
+    Language,
+    closest_language,
+    pattern_of,
+    vocabulary_of,
+    words_of,
+)
 
 Register = Literal["prompt", "instructions", "request"]
 """Kind of a text: a system prompt; a memory file, or a prompt in a message; or any other message of the user."""
@@ -65,13 +73,9 @@ _CLAUSES: Final = re.compile(
     r"[;:—–] +| - |, +(?:and |but |so |or |then )?| (?:and|but) (?=(?:never|always|do not|don['’]t)\b)|[()]",
     re.IGNORECASE,
 )
-_HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_KANA: Final = re.compile(r"[\u3040-\u30ff]")
-_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _OTHER: Final = {
     language: pattern_of("rule", language) for language in get_args(Language) if language != "English"
 }
-MINIMUM_WORDS: Final = 2
 
 
 @lru_cache(maxsize=4_096)  # prompts and memory files are read again after every compaction
@@ -111,9 +115,8 @@ def opening(sentence: str) -> str:
 
 def _obliges(sentence: str) -> bool:
     """Return whether *sentence* forbids, obliges or limits, in any register."""
-    if _OPENING.match(opening(sentence)) or _ADDRESSED.search(sentence) or _CAPITALS.search(sentence):
-        return True
-    return _continues(sentence, _OPENING)
+    is_addressed = _ADDRESSED.search(sentence) or _CAPITALS.search(sentence)
+    return bool(is_addressed or _OPENING.match(opening(sentence))) or _continues(sentence, _OPENING)
 
 
 def _continues(sentence: str, pattern: re.Pattern[str]) -> bool:
@@ -164,11 +167,9 @@ _EMPHASIS: Final = re.compile(r"\*\*|(?<![\w`*_])([*_])(?=[^\s*_])([^*_`]+)\1(?!
 
 def _other_language(sentence: str) -> re.Pattern[str] | None:
     """Return the pattern of a rule in the language of *sentence*; None for English."""
-    if _KANA.search(sentence):
+    if KANA.search(sentence):
         return _OTHER["Japanese"]
-    if _HAN.search(sentence):
+    if HAN.search(sentence):
         return _OTHER["Chinese"]
-    words = _LETTERS.findall(sentence.casefold())
-    counts = {language: sum(map(own.__contains__, words)) for language, own in COMMON_WORDS.items()}
-    language = max(counts, key=lambda one: counts[one])
-    return _OTHER.get(language) if counts[language] >= MINIMUM_WORDS else None
+    language, count = closest_language(words_of(sentence))
+    return _OTHER.get(language) if count >= 2 else None

@@ -78,10 +78,9 @@ class RuleRecord:
     def _outcomes(
         self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]
     ) -> RulesFollowed:
+        unrecorded = _unrecorded(before)
         if not self._followed:
-            return RulesFollowed(
-                compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=NO_RULES
-            )
+            return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=NO_RULES)
         sight = _Sight(compaction, window, before)
         counts: dict[RuleSource, dict[RuleFate, int]] = {source: {} for source in RULE_SOURCES}
         outcomes: list[RuleOutcome] = []
@@ -91,18 +90,16 @@ class RuleRecord:
             fate = sight.fate_of(rule)
             one.is_visible = fate not in ("lost", "contradicted")
             if was_visible:
-                counted = counts[rule.source]
-                counted[fate] = counted.get(fate, 0) + 1
-                outcomes.append(
-                    RuleOutcome(fate, rule.source, self._digest(rule.text), one.compactions, rule.text)
-                )
+                counts[rule.source][fate] = counts[rule.source].get(fate, 0) + 1
+                digest = self._digest(rule.text)
+                outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text))
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
         followed, visible = self._by_compactions()
         return RulesFollowed(
             compaction.of, compaction.number,
             user=counts["user"], system=counts["system"], memory=counts["memory"],
             outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
-            followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=_unrecorded(before),
+            followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=unrecorded,
         )  # fmt: skip
 
     def _by_compactions(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

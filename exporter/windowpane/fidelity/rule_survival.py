@@ -37,27 +37,23 @@ class RuleFollower:
         self._record: RuleRecord | None = None
         tracker.compression_listeners.append(self._compressed)
 
-    def finish(self, at: float | None = None) -> None:
-        """Measure a compaction that no call follows."""
-        self._settle(at)
-
     def _compressed(self, event: Event, removed: Sequence[Block]) -> None:
         data = event.data
         if not isinstance(data, ContentCompressed) or data.strategy != "compaction":
             return
         from windowpane.fidelity.rule_record import ObservedCompaction  # few sessions are compacted
 
-        self._settle(event.at)
+        self.finish(event.at)
         self._count += 1
         tracker, results = self._tracker, frozenset(data.results)
         remaining = tuple(block for block in tracker.window if block.id not in results)
         self._pending = ObservedCompaction(
             event.event_id, self._count, tracker.window_id, tuple(removed), remaining, results
         )
-        tracker.on_call = self._settle
+        tracker.on_call = self.finish
 
-    def _settle(self, at: float | None = None) -> None:
-        """Measure the last compaction, now that the content of the first call after it is complete."""
+    def finish(self, at: float | None = None) -> None:
+        """Measure the last compaction, once the first call after it is complete or none can follow."""
         tracker, pending, self._pending = self._tracker, self._pending, None
         tracker.on_call = None
         if pending is None or pending.window_id != tracker.window_id:  # the user started anew

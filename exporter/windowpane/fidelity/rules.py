@@ -33,8 +33,6 @@ MAXIMUM_CHARACTERS: Final = 600
 MINIMUM_CHARACTERS: Final = 8
 HEAD_CHARACTERS: Final = 600
 """Characters at the start of a text by which its kind is recognized."""
-REMEMBERED_TEXTS: Final = 64
-"""Texts whose rules are remembered."""
 MAXIMUM_TEXT: Final = 400_000
 """Characters of one block that are read."""
 
@@ -72,27 +70,21 @@ def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
         source = SOURCE_OF.get(block.content_type)
         if source == "user" and text.lstrip().startswith("<"):
             source = "memory"  # the agent's program starts its own messages with a tag
-        if source is not None and text and not (source == "memory" and _is_procedure(text, previous)):
+        is_skill = text.startswith("Base directory for this skill: ")
+        is_loaded = is_skill or previous.lstrip().startswith(("<command-", "Launching skill"))
+        if source is not None and text and not (source == "memory" and is_loaded):
             yield block, source
         previous = text[:40]
 
 
-def _is_procedure(text: str, previous: str) -> bool:
-    """Return whether *text* is a skill or command, by its start or by the call in the block before it."""
-    return text.startswith("Base directory for this skill: ") or previous.lstrip().startswith(_LOADING)
-
-
-_LOADING: Final = ("<command-", "Launching skill")
-
-
-@lru_cache(maxsize=REMEMBERED_TEXTS)
+@lru_cache(maxsize=64)
 def rules_of(text: str, source: RuleSource) -> tuple[str, ...]:
     """Return the wordings of the rules that one text states; the same texts are read at each compaction."""
     register = _register_of(text, source)
     if register is None:
         return ()
     wordings = (rule_of(passage, register) for passage in _passages(_without_code(text[:MAXIMUM_TEXT])))
-    return tuple(wording for wording in wordings if wording is not None and len(wording) <= MAXIMUM_CHARACTERS)
+    return tuple(wording for wording in wordings if wording and len(wording) <= MAXIMUM_CHARACTERS)
 
 
 def sentences_of(text: str) -> Iterator[str]:
@@ -109,9 +101,8 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
         return None
     if source == "system":
         return "prompt"
-    is_notice = len(text) < NOTICE_CHARACTERS and _MARKDOWN.search(text) is None
-    is_request = source == "user" or is_notice
-    return "request" if is_request and _PROMPT.match(head) is None else "instructions"
+    is_request = source == "user" or (len(text) < NOTICE_CHARACTERS and not _MARKDOWN.search(text))
+    return "request" if is_request and not _PROMPT.match(head) else "instructions"
 
 
 _NOT_INSTRUCTIONS: Final = re.compile(
@@ -180,12 +171,10 @@ MAXIMUM_LISTED: Final = 5
 def _without_code(text: str) -> str:
     """Return *text* without quoted code, output of commands, quotations, tables, and lists of skills."""
     lines = [line for line in _unquoted(text) if not _LOCATED.match(line)]
-    listed = [line for line in lines if _is_listed(line)]
-    if len(listed) > MAXIMUM_LISTED:
-        if sum(map(len, listed)) > sum(map(len, lines)) / 2:
-            return ""
-        lines = list(_unlisted(lines))
-    return "\n".join(lines)
+    listed = list(filter(_LISTED.match, lines))
+    if len(listed) <= MAXIMUM_LISTED:
+        return "\n".join(lines)
+    return "" if sum(map(len, listed)) > sum(map(len, lines)) / 2 else "\n".join(_unlisted(lines))
 
 
 def _unlisted(lines: Iterable[str]) -> Iterator[str]:
@@ -193,13 +182,9 @@ def _unlisted(lines: Iterable[str]) -> Iterator[str]:
     is_listed = False
     for line in lines:
         if not line.strip() or line.startswith(("- ", "#")):
-            is_listed = _is_listed(line)
+            is_listed = _LISTED.match(line) is not None
         if not is_listed:
             yield line
-
-
-def _is_listed(line: str) -> bool:
-    return line.startswith("- ") and _LISTED.match(line) is not None
 
 
 def _unquoted(text: str) -> Iterator[str]:

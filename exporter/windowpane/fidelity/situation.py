@@ -72,21 +72,19 @@ def situation(removed: Sequence[Block]) -> Iterator[Fact]:
     yield from _open_work(removed)
     yield from _failures(removed, calls)
     changed = _last_files(_changed(removed))
-    yield from changed.values()
-    read = _last_files(_read(removed, calls), excluded=changed)
-    yield from read.values()
+    yield from changed
+    yield from _last_files(_read(removed, calls), excluded=changed)
 
 
 def _goals(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the first sentence that the user wrote, and the first of the last message."""
-    written = (
-        (block, text)
-        for block in removed
-        if is_written(block) and (text := without_wrappers(CUT_MARK.split(block.text or "", maxsplit=1)[0]))
-    )
-    stated = [(block, first) for block, text in written if (first := _first_statement(text))]
-    for block, text in {block.id: (block, text) for block, text in (stated[:1] + stated[-1:])}.values():
-        yield Fact("goal", text, block.id)
+    heads = ((block, CUT_MARK.split(block.text or "", maxsplit=1)[0]) for block in removed if is_written(block))
+    stated = [
+        Fact("goal", first, block.id)
+        for block, head in heads
+        if (first := _first_statement(without_wrappers(head)))
+    ]
+    yield from stated if len(stated) < 3 else (stated[0], stated[-1])
 
 
 def is_written(block: Block) -> bool:
@@ -100,8 +98,8 @@ def is_written(block: Block) -> bool:
 
 def _first_statement(text: str) -> str:
     heads = [sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20)]
-    stated = [head for head in heads if is_statement(head)]
-    return next((head for head in stated if not head.endswith(":")), stated[0] if stated else "")
+    stated = filter(is_statement, heads)
+    return min(stated, key=lambda head: head.endswith(":"), default="")
 
 
 def is_statement(text: str) -> bool:
@@ -111,15 +109,12 @@ def is_statement(text: str) -> bool:
 
 def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_reason: bool = True) -> list[Fact]:
     """Return the newest sentences of the model and the user that decide something, and give the reason."""
-    texts = (
-        block
-        for block in reversed(removed)
-        if block.content_type in ("assistant_response", "user_message")
-        and block.text
-        and DECISION.search(block.text)
-    )
+    texts = (block for block in reversed(removed) if block.content_type in _WRITTEN)
     newest = (
-        (block, one[:DECISION_CHARACTERS]) for block in texts for one in reversed([*sentences(block.text or "")])
+        (block, one[:DECISION_CHARACTERS])
+        for block in texts
+        if DECISION.search(text := block.text or "")
+        for one in reversed([*sentences(text)])
     )
     facts = {
         sentence: Fact("decision", sentence.strip("#*- "), block.id)
@@ -135,9 +130,8 @@ def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
     for block in plans:
         items = list(_items(block.text or "")) if '"status"' in (block.text or "") else []
         if items:
-            yield from islice(
-                (Fact("open_work", text, block.id) for text, done in items if not done), MAXIMUM_OPEN
-            )
+            undone = [Fact("open_work", text, block.id) for text, done in items if not done]
+            yield from undone[:MAXIMUM_OPEN]
             return
     yield from (Fact("open_work", line) for line in open_work(removed)[-MAXIMUM_OPEN:])
 
@@ -170,10 +164,8 @@ def open_work(blocks: Sequence[Block]) -> list[str]:
 def _open_lines(text: str) -> Iterator[str]:
     in_list = False
     for line in unwrapped(text):
-        match = (
-            _UNCHECKED.fullmatch(line) or _LABELED.fullmatch(line) or (_ITEM.fullmatch(line) if in_list else None)
-        )
-        if match is not None:
+        marked = _UNCHECKED.fullmatch(line) or _LABELED.fullmatch(line)
+        if match := marked or (in_list and _ITEM.fullmatch(line)):
             yield match[1].strip()
         elif line.strip():
             in_list = _OPEN_TITLE.fullmatch(line) is not None
@@ -185,12 +177,8 @@ def _items(arguments: str) -> Iterator[tuple[str, bool]]:
         data: Any = json.loads(arguments)
     except ValueError:
         return
-    entries: list[Any] = (
-        next((data[key] for key in _PLAN_KEYS if isinstance(data.get(key), list)), [])
-        if isinstance(data, dict)
-        else []
-    )
-    for entry in entries:
+    lists = (data.get(key) for key in _PLAN_KEYS) if isinstance(data, dict) else ()
+    for entry in next((one for one in lists if isinstance(one, list)), []):
         if isinstance(entry, dict) and isinstance(status := entry.get("status"), str):
             text = next((str(entry[key]) for key in _ITEM_KEYS if entry.get(key)), "")
             if text:
@@ -204,26 +192,20 @@ def _failures(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fac
         if block.content_type != "tool_result" or not block.text:
             continue
         call = calls.get(block.tool_call_id or "")
-        command = _command(call) if call is not None else ""
-        if not command:
+        if call is None or not (command := _command(call)):
             continue
         key = " ".join(command.split()[:3])
         last.pop(key, None)
-        last[key] = (
-            Fact("failed_command", f"{command}: {finding}", block.id)
-            if has_failed(block.text, call) and (finding := finding_of(block.text))
-            else None
-        )
-    yield from islice((fact for fact in reversed(last.values()) if fact is not None), MAXIMUM_FAILURES)
+        last[key] = None
+        if has_failed(block.text, call) and (finding := finding_of(block.text)):
+            last[key] = Fact("failed_command", f"{command}: {finding}", block.id)
+    yield from islice(filter(None, reversed(last.values())), MAXIMUM_FAILURES)
 
 
 def finding_of(output: str) -> str:
     """Return the line of an output that names the fault; empty where none does."""
-    text = (
-        output
-        if len(output) <= 2 * READ_CHARACTERS
-        else f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}"
-    )
+    is_long = len(output) > 2 * READ_CHARACTERS
+    text = f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}" if is_long else output
     lines = [line.strip() for line in text.split("\n") if _FAULT.search(line) and not _TRIVIAL.match(line)]
     faults = [line for line in lines if not _EXIT_CODE.match(line) and Passage(line[:MAXIMUM_CHARACTERS]).exact]
     return (faults or [""])[-1][:MAXIMUM_CHARACTERS]
@@ -243,44 +225,37 @@ def _command(call: Block) -> str:
     return " ".join(command.split())[:160]
 
 
-def _changed(removed: Sequence[Block]) -> Iterator[tuple[str, Fact]]:
+def _changed(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the files that calls changed, the newest first."""
     for block in reversed(removed):
         if block.content_type != "tool_call":
             continue
-        paths = _PATCHED.findall(block.text or "") if "*** " in (block.text or "") else []
+        paths = _PATCHED.findall(block.text or "")
         if not paths and block.target and access_of(block) == "changes":
             paths = [block.target]
-        yield from (
-            (path, Fact("changed_file", path, block.id)) for path in reversed(paths) if _FILE.fullmatch(path)
-        )
+        yield from (Fact("changed_file", path, block.id) for path in reversed(paths) if _FILE.fullmatch(path))
 
 
-def _read(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[tuple[str, Fact]]:
+def _read(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fact]:
     """Yield the files whose content calls returned, the newest first."""
     for block in reversed(removed):
         if block.content_type == "tool_result":
             call = calls.get(block.tool_call_id or "", block)
             if call.target and access_of(call) == "reads":
-                path = call.target if _FILE.fullmatch(call.target) else _last_path(_command(call))
-                if path:
-                    yield path, Fact("read_file", path, block.id)
+                paths = [word for word in (*_command(call).split(), call.target) if _FILE.fullmatch(word)]
+                if paths:
+                    yield Fact("read_file", paths[-1], block.id)
 
 
-def _last_path(command: str) -> str:
-    paths = [word for word in command.split() if _FILE.fullmatch(word)]
-    return paths[-1] if paths else ""
-
-
-def _last_files(files: Iterable[tuple[str, Fact]], excluded: Iterable[str] = ()) -> dict[str, Fact]:
-    names = {base_name(path) for path in excluded}
+def _last_files(files: Iterable[Fact], excluded: Iterable[Fact] = ()) -> list[Fact]:
+    names = {base_name(fact.text) for fact in excluded}
     facts: dict[str, Fact] = {}
-    for path, fact in files:
-        if path not in facts and base_name(path) not in names:
-            facts[path] = fact
-            if len(facts) == MAXIMUM_FILES:
-                break
-    return facts
+    for fact in files:
+        if base_name(fact.text) not in names:
+            facts.setdefault(fact.text, fact)
+        if len(facts) == MAXIMUM_FILES:
+            break
+    return list(facts.values())
 
 
 def base_name(path: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain, islice, takewhile
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import stem
+from windowpane.fidelity.languages import stem, vocabulary_of
 from windowpane.fidelity.passages import Passage, Span, Term
 from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 
@@ -32,9 +32,7 @@ MAXIMUM_VALUES: Final = 8
 CONTEXT: Final = 4
 """Terms on each side of a value by which a value is recognized."""
 MINIMUM_CLAUSE: Final = 3
-LOCATIONS: Final = frozenset(
-    map(stem, ("line", "lines", "zeile", "zeilen", "ligne", "lignes", "línea", "líneas"))
-)
+LOCATIONS: Final = frozenset(map(stem, vocabulary_of("places")))
 """Numbers next to these move with every edit."""
 ALTERED: Final = re.compile(r"-{0,2}[A-Za-z_/][\w./-]{4,120}")
 """Names whose spelling is checked: of letters, not ranges and versions."""
@@ -53,8 +51,6 @@ SUPPORT_CHARACTERS: Final = 60
 MAXIMUM_OCCURRENCES: Final = 40
 MAXIMUM_STATEMENTS: Final = 200
 _NAME_PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-
-
 MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
@@ -89,15 +85,12 @@ def contradictions(
     support = _Support(sources)
     passages = {text: Passage(text) for text in islice(dict.fromkeys(statements), MAXIMUM_STATEMENTS)}
     seen: set[tuple[str, str]] = set()
-    for one in (
-        *_altered_names(passages.values(), replacement, support),
-        *(
-            one
-            for own in passages.values()
-            for unit in (own, *_clauses(own), *_settings(own))
-            for one in _wrong_values(unit, replacement, support, own.text)
-        ),
-    ):
+    wrong = (
+        _wrong_values(unit, replacement, support, own.text)
+        for own in passages.values()
+        for unit in (own, *_clauses(own), *_settings(own))
+    )
+    for one in chain(_altered_names(passages.values(), replacement, support), *wrong):
         if (one.value, one.replaced_by) not in seen:
             seen.add((one.value, one.replaced_by))
             yield one
@@ -106,12 +99,8 @@ def contradictions(
 
 def _clauses(statement: Passage) -> list[Passage]:
     """Return the clauses of a statement that has several."""
-    clauses = [
-        Passage(statement.text[statement.terms[start].start : statement.terms[end - 1].end])
-        for start, end in statement.clauses()
-        if end - start >= MINIMUM_CLAUSE
-    ]
-    return clauses if len(clauses) > 1 else []
+    parts = [statement.terms[start:end] for start, end in statement.clauses() if end - start >= MINIMUM_CLAUSE]
+    return [Passage(statement.text[part[0].start : part[-1].end]) for part in parts] if len(parts) > 1 else []
 
 
 def _settings(statement: Passage) -> Iterator[Passage]:
@@ -134,10 +123,9 @@ def _wrong_values(
     statement: Passage, replacement: Passage, support: _Support, whole: str
 ) -> Iterator[Contradiction]:
     """Yield the values that *replacement* has in place of those of a statement, or of a part of the *whole*."""
-    positions = statement.exact
     if sum(term.kind == "word" for term in statement.terms) < MINIMUM_CONTEXT and not _is_setting(statement, 1):
         return
-    for position in positions[:MAXIMUM_VALUES]:
+    for position in statement.exact[:MAXIMUM_VALUES]:
         value = statement.terms[position]
         if value.kind == "name" and len(statement.terms) <= CONTEXT:
             continue
@@ -150,21 +138,14 @@ def _wrong_values(
                 yield Contradiction(kind, whole, claim, value.text, other.value.text)
 
 
-class _Beside(NamedTuple):
-    """A term next to a value, before (-1) or after it (1)."""
-
-    step: int
-    term: str
-
-
 class _Other(NamedTuple):
     """Another value in the place of a statement's."""
 
     value: Term
     shared: frozenset[str]
     """Terms around it that are also around the statement's."""
-    touched: frozenset[_Beside]
-    """Those of them right next to both values."""
+    touched: frozenset[tuple[int, str]]
+    """Those of them right next to both values, before (-1) or after (1)."""
     quoted_characters: int = 0
     """Length of the statement where the replacement quotes it, else 0."""
 
@@ -173,12 +154,11 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
     """Return the value that *span* has in the place of one of *statement*; None if it has none, or that one."""
     term = statement.terms[position]
     context = _context(statement, position)
-    own = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
     expected = _touching(statement, position)
     is_setting = len(statement.terms) == 2
     needed = 1 if term.kind == "number" else 2
     best: _Other | None = None
-    for at in own:
+    for at in range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE)):
         one = replacement.terms[at]
         if one.kind != term.kind:
             continue
@@ -204,14 +184,11 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
     return best._replace(shared=frozenset(whole), quoted_characters=len(statement.text))
 
 
-def _touching(passage: Passage, position: int) -> frozenset[_Beside]:
+def _touching(passage: Passage, position: int) -> frozenset[tuple[int, str]]:
     """Return the terms right before and after a value; none of a place in a file."""
-    sides = frozenset(
-        _Beside(step, passage.terms[position + step].text)
-        for step in (-1, 1)
-        if 0 <= position + step < len(passage.terms)
-    )
-    return frozenset() if any(side.term in LOCATIONS for side in sides) else sides
+    places = [(step, position + step) for step in (-1, 1) if 0 <= position + step < len(passage.terms)]
+    sides = frozenset((step, passage.terms[at].text) for step, at in places)
+    return frozenset() if any(term in LOCATIONS for _, term in sides) else sides
 
 
 def _context(passage: Passage, position: int) -> frozenset[str]:
@@ -287,15 +264,15 @@ class _Support:
         text = re.escape(other.value.text)
         pattern = re.compile(rf"(?<![\w.]){text}(?!\d)" if other.value.kind == "number" else text)
         words = [word.casefold() for word in other.shared]
-        touching = [side.term.casefold() for side in other.touched]
+        touching = [term.casefold() for _, term in other.touched]
         around = other.quoted_characters or SUPPORT_CHARACTERS
         decide = all if other.quoted_characters else any
         for source in self._sources:
             for match in islice(pattern.finditer(source), MAXIMUM_OCCURRENCES):
-                near = source[max(0, match.start() - around) : match.end() + around].casefold()
-                close = source[
-                    max(0, match.start() - CLOSE_CHARACTERS) : match.end() + CLOSE_CHARACTERS
-                ].casefold()
+                near, close = (
+                    source[max(0, match.start() - room) : match.end() + room].casefold()
+                    for room in (around, CLOSE_CHARACTERS)
+                )
                 if decide((any(word in close for word in touching), all(word in near for word in words))):
                     return True
         return False

@@ -20,13 +20,14 @@ from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import FATES, Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.prompts import (
+    ANSWER,
     CHUNK_CHARS,
+    COMPARE,
     Verdict,
-    answer_prompt,
     chunks,
-    compare_prompt,
     read_answer,
     read_verdict,
 )
@@ -110,10 +111,8 @@ class Judgment:
     @property
     def by_kind(self) -> dict[QuestionKind, float]:
         """Mean credit of the questions of each kind that was asked."""
-        credit: dict[QuestionKind, list[float]] = {}
-        for item in self.judged:
-            credit.setdefault(item.question.kind, []).append(item.credit)
-        return {kind: sum(credit[kind]) / len(credit[kind]) for kind in KINDS if kind in credit}
+        kinds = ((kind, [one.credit for one in self.judged if one.question.kind == kind]) for kind in KINDS)
+        return {kind: sum(credit) / len(credit) for kind, credit in kinds if credit}
 
     @property
     def spread(self) -> float | None:
@@ -195,7 +194,7 @@ class _Asker:
         """Return the answer of the last part of *text* that has one; empty for not knowing, None for no reply."""
         heard = False
         for part in reversed(list(chunks(text, self.settings.chunk_chars))):
-            reply = yield from self._call(*answer_prompt(question, part))
+            reply = yield from self._call(ANSWER, f"{fenced([part])}\n\nQuestion: {question}")
             if reply is None:
                 continue
             heard = True
@@ -207,8 +206,9 @@ class _Asker:
     def agree(self, question: str, key: str, answer: str, *, replicate: int) -> Effect[Verdict | None]:
         """Return whether *answer* agrees with *key*; a hash of the content decides their order in the prompt."""
         drawn = blake2b(f"{question}\0{key}\0{replicate}".encode("utf-8", "surrogatepass"), digest_size=1)
-        first, second = (key, answer) if drawn.digest()[0] % 2 else (answer, key)
-        reply = yield from self._call(*compare_prompt(question, first, second))
+        first, second = map(fenced, ([key], [answer]) if drawn.digest()[0] % 2 else ([answer], [key]))
+        answers = f"First answer:\n{first}\n\nSecond answer:\n{second}"
+        reply = yield from self._call(COMPARE, f"Question: {question}\n\n{answers}")
         return None if reply is None else read_verdict(reply)
 
     def _call(self, system: str, user: str) -> Effect[str | None]:
@@ -226,12 +226,11 @@ class _Asker:
 def _summed(judged: Sequence[JudgedQuestion], dropped: Sequence[Question], calls: int) -> Judgment:
     read = [item for item in judged if item.fates]
     unread = tuple(item.question for item in judged if not item.fates)
-    if not judged:
-        reason = "the original answers none of the questions"
-        return Judgment(None, dropped=tuple(dropped), calls=calls, reason=reason)
     shares = {dimension: _share(read, dimension) for dimension in WEIGHTS}
     score, reason = weighted_score(shares), ""
-    if len(read) < MINIMUM_READ * len(judged):
+    if not judged:
+        reason = "the original answers none of the questions"
+    elif len(read) < MINIMUM_READ * len(judged):
         score, reason = None, f"only {len(read)} of {len(judged)} questions had a readable verdict"
     return Judgment(score, shares, tuple(read), tuple(dropped), unread, calls=calls, reason=reason)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import Final, Literal, get_args
 
 from windowpane.core.choices import MAXIMUM_QUESTIONS
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
+from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import extract_facts
-from windowpane.fidelity.judge.prompts import CHUNK_CHARS, chunks, write_prompt
+from windowpane.fidelity.judge.prompts import CHUNK_CHARS, WRITE, chunks
 from windowpane.fidelity.languages import DECISION
 from windowpane.fidelity.passages import PROSE_TYPES, Passage
 from windowpane.fidelity.situation import Fact, FactKind
@@ -79,25 +82,15 @@ def questions_from(blocks: Sequence[Block], *, limit: int = MAXIMUM_QUESTIONS) -
         question = _question(fact, blocks)
         if question is not None and question.text not in {other.text for other in pools[question.kind]}:
             pools[question.kind].append(question)
-    queues = {kind: _spread(pool) for kind, pool in pools.items()}
-    chosen: list[Question] = []
-    while len(chosen) < limit and any(queues.values()):
-        for queue in queues.values():
-            if queue and len(chosen) < limit:
-                chosen.append(queue.pop(0))
-    return tuple(chosen)
+    rounds = zip_longest(*map(_spread, pools.values()))
+    return tuple(islice((question for one in rounds for question in one if question is not None), limit))
 
 
 def _spread(pool: list[Question]) -> list[Question]:
     """Return the pool as last, first, middle, then the rest, so that any prefix covers the whole text."""
-    order: list[Question] = []
-    spans = [pool]
-    if pool:
-        order.append(pool[-1])
-        spans = [pool[:-1]]
+    order, spans = pool[-1:], [pool[:-1]]
     while spans:
-        span = spans.pop(0)
-        if span:
+        if span := spans.pop(0):
             middle = len(span) // 2 if len(order) > 1 else 0
             order.append(span[middle])
             spans += [span[middle + 1 :], span[:middle]]
@@ -157,7 +150,8 @@ def write_questions(
         parts = [parts[round(n * last / (MAXIMUM_PARTS - 1))] for n in range(MAXIMUM_PARTS)]
     written: dict[str, Question] = {}
     for part in parts:
-        answer = yield CallModel(*write_prompt(part, count=max(1, -(-limit // len(parts)))))
+        prompt = WRITE.format(count=max(1, math.ceil(limit / len(parts))))
+        answer = yield CallModel(prompt, fenced([part]))
         if not answer.failed:
             for question in read_questions(str(answer.value or "")):
                 written.setdefault(question.text, question)
@@ -169,11 +163,7 @@ def read_questions(reply: str) -> tuple[Question, ...]:
     questions = []
     for line in reply.splitlines():
         fields = [field.strip() for field in line.strip().removeprefix("- ").split("|", 2)]
-        kind = _kind(fields[0])
+        kind = next((kind for kind in KINDS if kind == fields[0].lower()), None)
         if len(fields) == 3 and kind is not None and all(fields):
             questions.append(Question(fields[1], kind, fields[2]))
     return tuple(questions)
-
-
-def _kind(word: str) -> QuestionKind | None:
-    return next((kind for kind in KINDS if kind == word.lower()), None)

@@ -33,8 +33,8 @@ def _given_back(document: dict[str, object]) -> str:
         return ""
     from pathlib import Path
 
-    from windowpane.fidelity.given_back import given_back
     from windowpane.models.tokens.characters import estimate_by_characters
+    from windowpane.sources.hooks.given_back import given_back
     from windowpane.sources.transcripts.discovery import all_readers, reader_for
     from windowpane.sources.transcripts.reader import FileStats
 

@@ -5,7 +5,8 @@ Instructions of the system prompt and of memory files are not among them: the ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Final
 
 from windowpane.core.window.blocks import Block
@@ -37,8 +38,8 @@ def given_back(
     remaining = MAXIMUM_TOKENS - sum(map(count, (_HEAD, _RULES, _OPEN_WORK)))
     listed_work = _latest(work, min(remaining, OPEN_WORK_TOKENS) if rules else remaining, count)
     listed_rules = _latest(rules, remaining - sum(map(count, listed_work)), count)
-    lines = [*_section(_RULES, listed_rules), *_section(_OPEN_WORK, listed_work)]
-    return "\n".join([_HEAD, *lines]) if lines else ""
+    sections = [[title, *lines] for title, lines in ((_RULES, listed_rules), (_OPEN_WORK, listed_work)) if lines]
+    return "\n".join(chain([_HEAD], *sections)) if sections else ""
 
 
 def _states(text: ComparedText, sentence: str) -> bool:
@@ -54,9 +55,3 @@ def _latest(sentences: Sequence[str], tokens: int, count: Callable[[str], int]) 
             break
         listed.append(line)
     return listed[::-1]
-
-
-def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
-    if lines:
-        yield title
-        yield from lines

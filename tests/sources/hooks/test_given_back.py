@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.given_back import MAXIMUM_TOKENS, given_back
 from windowpane.fidelity.situation import open_work
 from windowpane.models.tokens.characters import estimate_by_characters
+from windowpane.sources.hooks.given_back import MAXIMUM_TOKENS, given_back
 
 
 def block(text: str, content_type: ContentType = "user_message", number: int = 0) -> Block:
