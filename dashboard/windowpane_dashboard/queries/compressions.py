@@ -109,15 +109,10 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
 
 
 def first_to_read(recorded: Sequence[EvaluatedCompression], turn: int, *, is_turn_chosen: bool) -> int:
-    """Return the position of the first compression that contradicts, unless a turn was chosen; else the last one
-    up to *turn*.
-    """
-    wrong = [
-        at for at, one in enumerate(recorded) if one.fidelity is not None and one.fidelity.facts_contradicted
-    ]
-    if wrong and not is_turn_chosen:
-        return wrong[0]
-    return max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
+    """Return the position of the first that contradicts, else, or where *turn* was chosen, the last up to it."""
+    wrong = (at for at, one in enumerate(recorded) if one.fidelity and one.fidelity.facts_contradicted)
+    last = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
+    return last if is_turn_chosen else next(wrong, last)
 
 
 def compression_label(compression: EvaluatedCompression) -> str:

@@ -24,7 +24,7 @@ from windowpane.text.formats import (
     tokens_short,
 )
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
-from windowpane.text.zones import ZONE_SHAPES, zone_label
+from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.alerts import alert_title
 from windowpane_dashboard.queries.timeline import Timeline
@@ -121,7 +121,6 @@ def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
         ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
-        ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
         (
             "Fidelity",
