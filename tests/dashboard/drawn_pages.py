@@ -11,7 +11,7 @@ from tests.dashboard.surfaces import StoredSession, Values, compared, of_row
 OpenPage = Callable[..., AppTest]
 
 METRICS = {
-    "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate", "Needed again": "regrets",
+    "Velocity": "velocity", "Needed again": "regrets",
     "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
 }  # fmt: skip
 SENTENCES: tuple[str, ...] = (

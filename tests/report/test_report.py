@@ -152,7 +152,7 @@ class TestContent:
         assert "<td>unknown</td><td>–</td><td>53,298</td><td>cause unknown</td>" in to_html(report)
 
     def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
-        assert "lost 2 of 5 facts" in report.headline
+        assert "contradicted 1 and lost 1 of 5 facts" in report.headline
         assert "3 of 5 facts kept, 1 lost, 1 contradicted" in " ".join(to_text(report).split())
         assert "fetched again" in report.headline
 

@@ -206,7 +206,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
     )
 
     assert text == (
-        "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions lost 14 of 61 facts, "
+        "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions contradicted 1 and lost 13 of 61 facts, "
         "7 only in files or through a handle; 12 blocks evicted, 18,400 tokens removed; "
         "3 removed blocks were fetched again (resume.go, 8,497 tokens)."
     )

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.report.context_health import NOUNS, ContextHealth
-from windowpane_dashboard.charts.layout import apply_layout, axis
+from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title
 from windowpane_dashboard.charts.trends import DASHES, SYMBOLS, line_colors
 from windowpane_dashboard.style.theme import Palette
 
@@ -33,7 +33,13 @@ def health_chart(health: ContextHealth, palette: Palette) -> go.Figure:
         showlegend=True, legend={"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "font": {"size": 11}},
     )  # fmt: skip
     figure.update_layout(
-        xaxis=axis(palette, showgrid=False, type="category"),
-        yaxis=axis(palette, rangemode="tozero", title="per 100 calls, by fill"),
+        xaxis=axis(
+            palette,
+            showgrid=False,
+            type="category",
+            tickvals=[row.label for row in rows],
+            ticktext=[f"{row.label.partition('–')[0]}%" for row in rows],
+        ),
+        yaxis=axis(palette, rangemode="tozero", title=axis_title("per 100 calls, by fill", palette)),
     )
     return figure

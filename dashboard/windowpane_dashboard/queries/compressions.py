@@ -108,6 +108,13 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
     )
 
 
+def first_to_read(recorded: Sequence[EvaluatedCompression], turn: int, *, is_turn_chosen: bool) -> int:
+    """Return the position of the first that contradicts, else, or where *turn* was chosen, the last up to it."""
+    wrong = (at for at, one in enumerate(recorded) if one.fidelity and one.fidelity.facts_contradicted)
+    last = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
+    return last if is_turn_chosen else next(wrong, last)
+
+
 def compression_label(compression: EvaluatedCompression) -> str:
     """Return the label of a compression: `turn 37: compaction, accepted`."""
     data = compression.data
@@ -133,13 +140,22 @@ def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentS
 
 
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
-    """Return the facts of a compression, the worst first; `text` is missing without content capture."""
+    """Return the facts of a compression, the worst first; `text` is missing without content capture.
+
+    `instead` is the statement of the replacement that contradicts a fact.
+    """
     facts = sorted(fidelity.facts, key=lambda fact: severity(fact.kind, fact.outcome))
+    texts = [reader.content(fact.digest) if fact.digest else None for fact in facts]
+    both = [
+        (text or "").partition("\n")[::2] if fact.outcome == "contradicted" else (text or "", "")
+        for fact, text in zip(facts, texts, strict=True)
+    ]
     return pd.DataFrame(
         {
             "outcome": [fact.outcome for fact in facts],
             "kind": [kind_label(fact.kind) for fact in facts],
-            "text": [reader.content(fact.digest) if fact.digest else None for fact in facts],
+            "text": [stated or None for stated, _ in both],
+            "instead": [claimed or None for _, claimed in both],
         }
     )
 
@@ -181,7 +197,7 @@ def facts_summary(fidelity: FidelityEvaluated) -> str:
         why = f": {fidelity.reason}" if fidelity.reason else ""
         return f"The fate of its facts is unknown{why}."
     counts = fact_counts(fidelity)
-    parts = [f"{number:,} {outcome}" for outcome, number in counts.items() if number]
+    parts = [f"{counts[outcome]:,} {outcome}" for outcome in reversed(FATES) if counts[outcome]]
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."
 
 

@@ -187,7 +187,7 @@ def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
 
 
 _FLEET_COLUMNS: Final = (
-    "session", "repository", "window", "next", "cost", "alerts", "last", "agent", "model", "turns", "compactions",
+    "window", "session", "next", "cost", "repository", "alerts", "last", "agent", "model", "turns", "compactions",
     "zone", "estimated", "estimated cost", "stated cost", "firing",
 )  # fmt: skip
 STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")

@@ -30,6 +30,7 @@ from windowpane_dashboard.queries.compressions import (
     facts_frame,
     facts_summary,
     faults_count,
+    first_to_read,
     sentence,
     sides,
     text_difference,
@@ -60,13 +61,14 @@ _FACTS: Final = {
 
 
 def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> None:
-    """Draw the compression of the address, else the last one up to the selected turn."""
+    """Draw the compression of the address, else the one to read first."""
     recorded = store_access.compressions(snapshot, row)
     if not recorded:
         st.text("No compression of this session can be read.")
         return
-    chosen = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
-    requested = SessionAddress.from_query(st.query_params.to_dict()).compression
+    position = SessionAddress.from_query(st.query_params.to_dict())
+    chosen = first_to_read(recorded, turn, is_turn_chosen=position.turn is not None)
+    requested = position.compression
     if requested is not None and 1 <= requested <= len(recorded):
         chosen = requested - 1
     choice = widgets.part()
@@ -138,14 +140,16 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity is None:
         st.text("The fate of its facts was not evaluated.")
         return
-    widgets.show_text(f"{facts_summary(fidelity)} {sentence(soundness_text(fidelity))}")
+    soundness = "" if fidelity.facts_contradicted and not fidelity.form else sentence(soundness_text(fidelity))
+    widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
     for what in fidelity.unmeasured:
         widgets.show_text(f"Not measured: {what}.")
     if not fidelity.facts_total:
         return
     if fidelity.facts:
-        frame = widgets.without_empty(facts_frame(store, fidelity), "text")
-        widgets.table(frame, key="facts", alt="Facts of this compression")
+        frame = widgets.without_empty(facts_frame(store, fidelity), "text", "instead")
+        text = st.column_config.TextColumn(width=300 if "instead" in frame else None)
+        widgets.table(frame, key="facts", alt="Facts of this compression", column_config={"text": text})
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.report.findings import read_evidence
-from windowpane.text.formats import copied_calls, count, dollars, stated_totals, tokens
+from windowpane.text.formats import count, dollars, tokens
 from windowpane.text.labels import CACHE_BREAK_LABELS
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SECONDS
@@ -34,11 +34,6 @@ def cost_section(view: SessionView) -> None:
     """Draw the causes of the cost, and the calls as a table."""
     row, timeline = view.row, view.timeline
     causes_section(view.snapshot, row, timeline)
-    totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
-    if any(totals):
-        st.text(f"{stated_totals(*totals).capitalize()}.")
-    if row.copied_turns:
-        st.text(f"{copied_calls(row.copied_turns)}.")
     _calls(timeline.turns)
 
 
@@ -81,24 +76,16 @@ def cache_breaks_section(view: SessionView) -> None:
             "tokens again": [broken.rewritten_tokens for _, broken in breaks],
             "cached before": [broken.cached_tokens for _, broken in breaks],
             "cost": pd.array([broken.dollars for _, broken in breaks], dtype="Float64"),
-            "idle": pd.array([broken.idle_seconds for _, broken in breaks], dtype="Float64"),
+            "since the call before": pd.array([broken.idle_seconds for _, broken in breaks], dtype="Float64"),
             "first changed block": [broken.block_id or "–" for _, broken in breaks],
         }
     )
-    config = st.column_config
     widgets.table(
         frame,
         key="cache_breaks_table",
         alt="Calls that sent more than half of a cached prefix again",
         on_row=lambda number: select_turn(breaks[number][0], int(view.timeline.turns["turn"].iloc[-1])),
-        numbers={"cost": DOLLARS, "idle": SECONDS},
-        column_config={
-            "turn": config.NumberColumn(width=60),
-            "why": config.TextColumn(width=330),
-            "tokens again": config.NumberColumn(width=100),
-            "cached before": config.NumberColumn(width=106),
-            "cost": config.NumberColumn(width=76),
-            "idle": config.NumberColumn("since the call before", width=140),
-        },
+        numbers={"cost": DOLLARS, "since the call before": SECONDS},
+        column_config={"why": st.column_config.TextColumn(width=330)},
     )
     st.caption("Compactions, rewinds and cleared windows send a new beginning and do not count.")

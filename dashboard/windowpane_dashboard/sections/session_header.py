@@ -24,7 +24,7 @@ from windowpane.text.formats import (
     tokens_short,
 )
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
-from windowpane.text.zones import ZONE_SHAPES, zone_label
+from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import times
 from windowpane_dashboard.queries.alerts import alert_title
 from windowpane_dashboard.queries.timeline import Timeline
@@ -89,7 +89,7 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
         for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
         with st.popover("More metrics"):
-            for label, value, help_text in _more_metrics(row, timeline):
+            for label, value, help_text in _more_metrics(row):
                 st.metric(label, value, help=help_text)
             if timeline.forecasts.text:
                 st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
@@ -114,17 +114,14 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         text = f"{facts.damaged:,} of {facts.total:,}"
     elif not row.compressions and not row.evicted_tokens:
         text = "0"
-    return "Lost", text, "Facts that compactions lost or changed, of those that were looked up; – if unknown."
+    return "Lost", text, "Facts that compactions lost or contradicted, of those looked up; – if unknown."
 
 
-def _more_metrics(row: SessionRow, timeline: Timeline) -> list[tuple[str, str, str]]:
+def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-    burn = None if timeline.latest is None else timeline.latest.burn_rate
     return [
         ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
-        ("Zone", zone_label(row.zone), f"Zone of the next call; the worst was {zone_label(row.worst_zone)}."),
         ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        ("Burn", tokens_short(burn, signed=True), "Tokens added per turn, mean of the last 20 turns."),
         (
             "Fidelity",
             ratio(row.fidelity),

@@ -28,9 +28,8 @@ def _show(advice: ThresholdAdvice) -> None:
     frame = pd.DataFrame(
         [level_cells(advice, one) for one in (advice.present, *advice.lower)], columns=list(LEVEL_COLUMNS)
     )
-    widgets.table(
-        frame, key=f"threshold_{advice.agent}", alt=f"Levels of compaction of {advice.agent}", height="content"
-    )
+    alt = f"Levels of compaction of {advice.agent}"
+    widgets.table(frame, key=f"threshold_{advice.agent}", alt=alt, height="content")
     settings = setting_lines(advice)
     if settings is not None:
         st.caption(" ".join(filter(None, (f"Lines for {settings.file}.", settings.note))))

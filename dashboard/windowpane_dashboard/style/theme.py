@@ -16,8 +16,6 @@ from windowpane.text.palette import Tone
 Key = TypeVar("Key")
 ThemeName = Literal["light", "dark"]
 
-EQUAL_CONTRAST: Final = 0.179
-"""Relative luminance (WCAG 2.2) on which black and white have the same contrast."""
 FONT: Final = "Source Sans, Source Sans Pro, DejaVu Sans, sans-serif"
 
 
@@ -86,14 +84,3 @@ def translucent(color: str, opacity: float) -> str:
     """Return the color as CSS `rgba(…)`; *opacity* 0 to 1."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"
-
-
-def text_on(color: str) -> str:
-    """Return black or white, whichever has more contrast on *color*: at least 4.5 to 1."""
-    red, green, blue = (_linear(int(color[at : at + 2], 16) / 255) for at in (1, 3, 5))
-    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > EQUAL_CONTRAST else "#ffffff"
-
-
-def _linear(channel: float) -> float:
-    """Return the light of a channel of sRGB, both 0 to 1."""
-    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)

@@ -133,7 +133,7 @@ def session_table(listed: Fleet, now: float) -> None:
         column_order=[name for name in frame.columns if name not in HIDDEN],
         numbers={"cost": None, "window": None},
         column_config={
-            "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left"),
+            "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
             "repository": config.TextColumn(width=190, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit at the last turn; ≈ estimated"

@@ -132,7 +132,6 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         _compared_line("one", one, lines)
         st.markdown("worse than", width="content")
         _compared_line("other", other, lines)
-        st.markdown("?", width="content")
     first, second = lines[one], lines[other]
     few = [line.name for line in (first, second) if line.sessions < MINIMUM_COMPARED]
     if few:
@@ -149,9 +148,10 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
         alt="Two lines compared by each measure",
         height="content",
         column_config={
-            "verdict": config("", width=130),
-            "one": config(f"{one[:40]} (n = {first.sessions:,})", width=220),
-            "other": config(f"{other[:40]} (n = {second.sessions:,})", width=220),
+            "per session": config(width=130),
+            "verdict": config("", width=105),
+            "one": config(f"n = {first.sessions:,}: {one[:40]}", width=72),
+            "other": config(f"n = {second.sessions:,}: {other[:40]}", width=72),
         },
     )
 

@@ -205,10 +205,11 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     what = count(compressions, "compression")
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
-    lost = facts.damaged
     looked_up = count(facts.total, "fact")
     visible = f"{what} left {facts.total - facts.recoverable:,} of {looked_up} visible"
-    text = f"{what} lost {lost:,} of {looked_up}" if lost else visible
+    fates = (("contradicted", facts.contradicted), ("lost", facts.lost))
+    damaged = " and ".join(f"{fate} {number:,}" for fate, number in fates if number)
+    text = f"{what} {damaged} of {looked_up}" if damaged else visible
     return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
 
 

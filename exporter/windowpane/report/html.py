@@ -102,11 +102,11 @@ def _cost_causes(report: SessionReport) -> str:
     rows = [
         [
             formats.dollars(cause.dollars), formats.percent(cause.share), cause.name,
-            ", ".join(map(str, cause.turns)), cause.finding.advice if cause.finding else "",
+            ", ".join(map(str, cause.turns)),
         ]
         for cause in report.cost_causes
     ]  # fmt: skip
-    return table("Cost", ("cost", "share", "cause", "most in turns", "what to do"), rows)
+    return table("Cost", ("cost", "share", "cause", "most in turns"), rows)
 
 
 def _legend(report: SessionReport) -> str:

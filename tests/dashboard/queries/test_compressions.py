@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from windowpane.core.events import ContentCompressed, Event, EventContext, FidelityEvaluated, Payload
+from windowpane.core.events import (
+    ContentCompressed,
+    Event,
+    EventContext,
+    FactOutcome,
+    FidelityEvaluated,
+    Payload,
+)
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import StoredEvent
 from windowpane_dashboard.queries.compressions import (
     LINE_LENGTH,
     LINES,
     SCANNED,
+    EvaluatedCompression,
     facts_frame,
+    facts_summary,
+    first_to_read,
     pair_compressions,
     read_compressions,
     sides,
@@ -103,12 +116,42 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert facts["text"].isna().all()
 
 
+def test_a_contradicted_fact_is_shown_first_beside_its_contradiction() -> None:
+    contents = {"a": "src/app.py", "b": "Never push.\nAlways push."}
+    facts = (FactOutcome("read_file", "kept", "a"), FactOutcome("reversed", "contradicted", "b"))
+    fidelity = FidelityEvaluated(
+        "probe", 0.5, 1.0, facts=facts, facts_total=2, facts_kept=1, facts_contradicted=1
+    )
+
+    frame = facts_frame(cast("EventReader", SimpleNamespace(content=contents.get)), fidelity)
+
+    assert frame[["outcome", "text", "instead"]].fillna("").to_numpy().tolist() == [
+        ["contradicted", "Never push.", "Always push."],
+        ["kept", "src/app.py", ""],
+    ]
+    assert facts_summary(fidelity) == "Of 2 facts: 1 contradicted, 1 kept."
+
+
 def stored(*payloads: Payload, turn: int = 5) -> list[StoredEvent]:
     context = EventContext("s", "a", "m", turn, 1, "live", "stream")
     return [
         StoredEvent(10 + index, 1, counted=True, hash="", event=Event(context, index, None, data))
         for index, data in enumerate(payloads)
     ]
+
+
+def test_a_compression_that_contradicts_is_read_first_unless_a_turn_is_chosen() -> None:
+    done = ContentCompressed("compaction", "threshold", "accepted", 900, 100)
+    wrong = FidelityEvaluated("probe", 0.5, 1.0, facts_contradicted=1)
+    recorded = [
+        EvaluatedCompression(1, 5, done, wrong),
+        EvaluatedCompression(2, 9, done, None),
+        EvaluatedCompression(3, 20, done, None),
+    ]
+
+    assert first_to_read(recorded, 12, is_turn_chosen=False) == 0
+    assert first_to_read(recorded, 12, is_turn_chosen=True) == 1
+    assert first_to_read(recorded[1:], 30, is_turn_chosen=False) == 1
 
 
 class TestCompressions:

@@ -201,10 +201,10 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     app = open_page("session", session="refactor-api")
 
     assert not app.exception
-    assert "1 compression lost 4 of 12 facts" in app.subheader[0].value
+    assert "1 compression contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window", "Red in", "Cost", "Lost", "Needed again", "Zone", "Velocity", "Burn", "Fidelity", "Cache",
+        "Window", "Red in", "Cost", "Lost", "Needed again", "Velocity", "Fidelity", "Cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [

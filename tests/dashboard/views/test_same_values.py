@@ -31,7 +31,7 @@ def drawn_metrics(page: AppTest) -> Values:
     """The metrics at the top of the session page."""
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
-        "Zone": "zone", "Velocity": "velocity", "Burn": "burn rate",
+        "Velocity": "velocity",
         "Needed again": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}

@@ -7,7 +7,7 @@ from windowpane.report.context_health import MINIMUM_SESSIONS
 from windowpane.sources.transcripts.agent_settings import SettingLines, lines_for_level
 from windowpane.text.formats import UNKNOWN, count, dollars, tokens_short
 
-LEVEL_COLUMNS = ("compact at", "dollars", "a month", "compactions", "a week", "rules visible")
+LEVEL_COLUMNS = ("compact at", "dollars", "rules visible", "a month", "compactions", "a week")
 """Titles of `level_cells`."""
 
 
@@ -67,7 +67,7 @@ def _share(survival: float | None) -> str:
 
 
 def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
-    """Return the level, dollars, dollars a month, compactions, compactions a week and rule survival."""
+    """Return the level, dollars, rule survival, dollars a month, compactions and compactions a week."""
     name = (
         f"now ({tokens_short(advice.level_tokens)})"
         if one.level_tokens is None
@@ -77,10 +77,10 @@ def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
     return (
         name,
         dollars(one.dollars),
+        _share(one.survival),
         UNKNOWN if monthly is None else dollars(monthly),
         f"{one.compactions:,}",
         UNKNOWN if weekly is None else f"{weekly:.1f}",
-        _share(one.survival),
     )
 
 
