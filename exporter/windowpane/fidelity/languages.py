@@ -92,7 +92,7 @@ _OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
 def language_of(text: str) -> Language | Literal["unknown"] | None:
     """Return the language of *text*: `unknown` for another, None where it is too short."""
     text = text[:SAMPLED_CHARACTERS]
-    words = words_of(text)
+    words = terms_in(text)
     han, kana, other = (len(script.findall(text)) for script in (HAN, KANA, _OTHER_SCRIPT))
     if han + kana > max(SHORTEST_SAMPLE, 2 * len(words)):
         return "Japanese" if 10 * kana > han else "Chinese"
@@ -104,7 +104,7 @@ def language_of(text: str) -> Language | Literal["unknown"] | None:
     return language if count >= MINIMUM_SHARE * len(words) else "unknown"
 
 
-def words_of(text: str) -> list[str]:
+def terms_in(text: str) -> list[str]:
     """Return the words of a text in small letters."""
     return _WORD.findall(text.casefold())
 

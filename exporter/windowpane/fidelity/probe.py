@@ -94,11 +94,11 @@ def evaluate(
     outcomes = [Outcome(fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts]
     denied = {outcome.text.partition("\n")[0] for outcome in faults}
     outcomes = [*faults, *(outcome for outcome in outcomes if outcome.text not in denied)]
-    kept = sum(outcome.fate == "kept" for outcome in outcomes)
+    retained = sum(outcome.fate == "kept" for outcome in outcomes)
     is_scored = len(outcomes) >= MINIMUM_FACTS
     return replace(
         as_event("probe", outcomes, coverage=coverage, digest=digest, of=of),
-        score=kept / len(outcomes) if is_scored else None,
+        score=retained / len(outcomes) if is_scored else None,
         reason="" if is_scored else f"a score needs {MINIMUM_FACTS} facts, {len(outcomes)} were found",
         form=tuple(fault for block in view.replacements for fault in form_faults(block.text or "")),
         unmeasured=_unmeasured(removed),
@@ -178,8 +178,8 @@ class _Visible:
     def _notes(self) -> list[str]:
         """The calls that wrote a file whose name is visible."""
         calls = (block for block in self._removed if block.content_type == "tool_call" and block.target)
-        named = ((base_name(call.target or ""), call.text) for call in calls)
-        return [text for name, text in named if text and "." in name and name in self._names]
+        by_name = ((base_name(call.target or ""), call.text) for call in calls)
+        return [text for name, text in by_name if text and "." in name and name in self._names]
 
 
 def coverage_of(removed: Sequence[Block]) -> float:

@@ -18,8 +18,8 @@ from windowpane.fidelity.languages import (
     Language,
     closest_language,
     pattern_of,
+    terms_in,
     vocabulary_of,
-    words_of,
 )
 
 Register = Literal["prompt", "instructions", "request"]
@@ -171,5 +171,5 @@ def _other_language(sentence: str) -> re.Pattern[str] | None:
         return _OTHER["Japanese"]
     if HAN.search(sentence):
         return _OTHER["Chinese"]
-    language, count = closest_language(words_of(sentence))
+    language, count = closest_language(terms_in(sentence))
     return _OTHER.get(language) if count >= 2 else None

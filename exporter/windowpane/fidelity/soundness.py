@@ -186,8 +186,8 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
 
 def _touching(passage: Passage, position: int) -> frozenset[tuple[int, str]]:
     """Return the terms right before and after a value; none of a place in a file."""
-    places = [(step, position + step) for step in (-1, 1) if 0 <= position + step < len(passage.terms)]
-    sides = frozenset((step, passage.terms[at].text) for step, at in places)
+    beside = [(step, position + step) for step in (-1, 1) if 0 <= position + step < len(passage.terms)]
+    sides = frozenset((step, passage.terms[at].text) for step, at in beside)
     return frozenset() if any(term in LOCATIONS for _, term in sides) else sides
 
 
