@@ -186,6 +186,30 @@ def test_a_status_line_is_replaced_on_request(home: Path) -> None:
     assert "theirs" not in path.read_text(encoding="utf-8")
 
 
+def test_the_plugin_adds_a_status_line_once(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"model": "theirs"}', encoding="utf-8")
+    assert hook("add-status-line").output == ""
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    assert settings["statusLine"]["command"].endswith("hook status")
+    assert settings["model"] == "theirs"
+    path.write_text("{}", encoding="utf-8")
+    hook("add-status-line")
+
+    assert path.read_text(encoding="utf-8") == "{}", "its user has removed it"
+
+
+@pytest.mark.parametrize("theirs", ['{"statusLine": {"type": "command", "command": "theirs"}}', "{not json"])
+def test_the_plugin_changes_no_other_status_line_and_fails_silently(home: Path, theirs: str) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(theirs, encoding="utf-8")
+
+    assert hook("add-status-line").output == ""
+    assert path.read_text(encoding="utf-8") == theirs
+
+
 @pytest.mark.parametrize("broken", ["{not json", "[]", '{"hooks": []}', '{"hooks": {"PreCompact": {}}}'])
 def test_settings_that_cannot_be_read_are_not_changed(home: Path, broken: str) -> None:
     path = home / ".claude" / "settings.json"
@@ -454,8 +478,8 @@ def test_the_plugin_runs_the_hooks_that_are_installed() -> None:
     server = json.loads((folder / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["windowpane"]
 
     assert set(hooks) == set(EVENTS)
-    assert {hook["command"] for [entry] in hooks.values() for hook in entry["hooks"]} == {
-        "windowpane hook import"
-    }
+    commands = [[hook["command"] for hook in hooks[event][0]["hooks"]] for event in EVENTS]
+    imports = "windowpane hook import"
+    assert commands == [[imports], [imports, "windowpane hook add-status-line"], [imports]]
     assert (server["command"], server["args"]) == ("windowpane", ["mcp"])
     assert manifest["version"] == package_version()

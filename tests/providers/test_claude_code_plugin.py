@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def test_one_installation_sets_the_hooks_and_the_server(tmp_path: Path) -> None:
         ]
         run([program, *arguments], work, environment)
 
+    settings = json.loads((home / ".claude" / "settings.json").read_text(encoding="utf-8"))
+    assert settings["statusLine"]["command"].endswith("hook status")
     store = home / ".local" / "share" / "windowpane" / "windowpane.db"
     assert any("after 1 turn, " in text for text in strings(model.requests[-1][1].body))
     assert wait_for(lambda: [row.turns for row in rows_of(store)] == [3])  # imported by the hook at the end

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,8 @@ EVENTS: Final = ("PreCompact", "SessionStart", "SessionEnd")
 COMPACTED: Final = "SessionStart"
 """The event that follows a compaction too."""
 NEW_FILE_MODE: Final = 0o600
+STATUS_LINE_ADDED: Final = "claude-status-line-added"
+"""The file in the data folder by which a status line that its user removed is not added again."""
 _UNSAFE_COMMAND: Final = re.compile(r"""(?<!\s-P)(?<!\s-I)\s-m\s+windowpane\s+hook\b""")
 """A module that the interpreter may take from the current folder, as earlier releases wrote."""
 
@@ -148,6 +151,28 @@ def give_back() -> None:
     print_given_back()
 
 
+@command.command("add-status-line")
+def add_status_line() -> None:
+    """Add the status line to Claude Code's settings if they have none; once, so that it can be removed.
+
+    The plugin of Claude Code runs it when a session starts. Prints nothing and never fails, as `import`.
+
+    \b
+    Example:
+      windowpane hook add-status-line
+    """
+    path, added = claude_folder() / "settings.json", data_folder() / STATUS_LINE_ADDED
+    with suppress(OSError, click.ClickException):
+        if added.exists():
+            return
+        settings = read_settings(path)
+        if settings.get("statusLine") is None:
+            back_up(path)
+            write_settings(path, {**settings, "statusLine": _status_line(HookCommands.of())})
+        added.parent.mkdir(parents=True, exist_ok=True)
+        added.touch()
+
+
 class HookCommands(NamedTuple):
     """The commands that Claude Code runs."""
 
@@ -222,8 +247,12 @@ def merge_settings(
     if isinstance(line, dict) and ours:
         result["statusLine"] = {**line, "command": commands.status}
     elif line is None or replace_status_line:
-        result["statusLine"] = {"type": "command", "command": commands.status, "padding": 0}
+        result["statusLine"] = _status_line(commands)
     return MergedSettings(result, foreign_status_line=line is not None and not ours)
+
+
+def _status_line(commands: HookCommands) -> dict[str, Any]:
+    return {"type": "command", "command": commands.status, "padding": 0}
 
 
 def _merged(entries: list[object], name: str, command: str, added: dict[str, str] | None) -> list[object]:
