@@ -148,7 +148,7 @@ class TestReport:
         output = run("report", imported).output
 
         assert "highest" in output
-        assert "tool_results" in output
+        assert "tool results" in output
         assert "Turns by zone" in output
         assert "Alerts" in output
 
