@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -56,6 +55,8 @@ def worker_class(loaded: str) -> Callable[..., BaseProcess]:
 
     On Linux they are copies of a process that starts to load the module *loaded* now, and ends with this one.
     """
+    import multiprocessing  # not needed by an agent's own process
+
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn").Process
     from multiprocessing.forkserver import ensure_running
