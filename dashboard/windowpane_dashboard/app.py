@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from windowpane_dashboard.page import visitor
+from windowpane_dashboard.page import visitor, widget_state
 from windowpane_dashboard.page.palette import palette
 
 HERE = Path(__file__).parent
@@ -31,3 +31,4 @@ page = st.navigation(
 palette()
 visitor.show_menu(signed_in)
 page.run()
+widget_state.finish_drawing()

@@ -9,12 +9,12 @@ which the browser has no older value, and a value that arrives under an outdated
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any
 
 import streamlit as st
 
-SENT: Final = 2
-"""Drawings that send the value of a new widget; a request that interrupts the first drops what is not sent."""
+UNSENT = "unsent_controls"
+"""Keys of new widgets whose value the browser may lack: a request that interrupts a drawing drops its answer."""
 
 
 def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
@@ -26,12 +26,20 @@ def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
     moved = last_scope != scope or st.session_state.get(_key(control), value) != value
     st.session_state[_state_key(control)] = (number + moved, scope)
     key = _key(control)
-    drawn, times = st.session_state.get(_sent_key(control), (key, 0))
-    times = times + 1 if drawn == key else 1
-    st.session_state[_sent_key(control)] = (key, times)
-    if times <= SENT or key not in st.session_state:
+    unsent: set[str] = st.session_state.setdefault(UNSENT, set())
+    if key not in st.session_state:
+        unsent.add(key)
+    if key in unsent:
         st.session_state[key] = value
     return key
+
+
+def finish_drawing() -> None:
+    """Send the values of new widgets no more: this drawing was not interrupted.
+
+    A value sent again would overwrite what the user chose in the meantime.
+    """
+    st.session_state[UNSENT] = set()
 
 
 def discard_late_values(*controls: str) -> None:
@@ -61,7 +69,3 @@ def _key(control: str) -> str:
 
 def _state_key(control: str) -> str:
     return f"drawn_{control}"
-
-
-def _sent_key(control: str) -> str:
-    return f"sent_{control}"

@@ -58,18 +58,43 @@ def app(small_store: SqliteStore, open_page: OpenPage) -> AppTest:
     return open_page("session", session="refactor-api", turn="9")
 
 
-def test_the_next_drawing_sets_a_new_control_again(app: AppTest) -> None:
-    """A request that interrupts the first drops what it has not sent: the browser would start at the minimum."""
+def draw_slider() -> None:
+    import streamlit as st
+
+    from windowpane_dashboard.page import widget_state
+
+    st.slider("Turn", 1, 20, key=widget_state.fresh_key("turn", 9))
+    if not st.session_state.get("interrupted"):
+        widget_state.finish_drawing()
+
+
+def test_a_new_control_is_set_until_a_drawing_is_finished() -> None:
+    """A request that interrupts a drawing drops what it has not sent: the browser would start at the minimum."""
+    app = AppTest.from_function(draw_slider)
+    app.session_state["interrupted"] = True
+    app.run()
+    assert app.slider[0].proto.set_value
+
+    app.session_state["interrupted"] = False
+    app.run()
     assert app.slider[0].proto.set_value
 
     app.run()
-
-    assert app.slider[0].proto.set_value
-    assert app.number_input[0].proto.set_value
-
-    app.run()
-
     assert not app.slider[0].proto.set_value
+
+
+@pytest.mark.parametrize(
+    ("page", "label"), [("alerts", "Delivery"), ("audit", "Session"), ("session", "Go to turn")]
+)
+def test_another_choice_does_not_set_a_control_again(
+    small_store: SqliteStore, open_page: OpenPage, page: str, label: str
+) -> None:
+    """The user may have chosen in it before the response arrives."""
+    app = open_page(page)
+
+    app.run()
+
+    assert not control(app, label).proto.set_value
 
 
 def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
