@@ -8,14 +8,18 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import click
 import msgspec
 
 import windowpane
 from windowpane.cli import main as command_line
+from windowpane.config.reading import fields_of
 from windowpane.config.schema import Config
+from windowpane.config.section import Section
 from windowpane.core import codec
 from windowpane.core.events import PAYLOADS, SCHEMA, EventContext
 from windowpane.core.version import package_version
@@ -65,7 +69,45 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 def configuration_schema() -> dict[str, Any]:
     """Return the JSON Schema of the configuration file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema(by_alias=True)}
+    definitions: dict[str, Any] = {}
+    whole = _section_schema(Config, definitions)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "$defs": definitions}
+
+
+def _section_schema(section: type[Section], definitions: dict[str, Any]) -> dict[str, Any]:
+    keys = fields_of(section)
+    properties = {name: _value_schema(key.type, definitions) for name, key in keys.items()}
+    for name, key in keys.items():
+        if key.default is not msgspec.NODEFAULT:
+            properties[name]["default"] = msgspec.to_builtins(
+                key.default, enc_hook=attrgetter("value"), str_keys=True
+            )
+    return {
+        "title": section.__name__,
+        "description": inspect.getdoc(section),
+        "type": "object",
+        "properties": properties,
+        "required": [name for name, key in keys.items() if key.required],
+        "additionalProperties": False,
+    }
+
+
+def _value_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911  # a case per line
+    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and issubclass(kind, Section):
+        definitions[kind.__name__] = _section_schema(kind, definitions)
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    if origin is Annotated and get_origin(inner[0]) in (tuple, dict):
+        return _value_schema(inner[0], definitions)
+    if origin is tuple:
+        return {"type": "array", "items": _value_schema(inner[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _value_schema(inner[1], definitions)}
+    if NoneType in inner:
+        return {"anyOf": [_value_schema(inner[0], definitions), {"type": "null"}]}
+    if origin is Literal:  # in its order
+        return {"enum": inner}
+    return msgspec.json.schema(str if origin is UnionType else kind, schema_hook=lambda _: {"type": "string"})
 
 
 def configuration_keys() -> str:
@@ -117,8 +159,8 @@ def _kind(field: dict[str, Any], definitions: dict[str, Any]) -> str:
         return " or ".join(dict.fromkeys(_kind(one, definitions) for one in field["anyOf"]))
     if field.get("type") == "array":
         return f"list of {_kind(field.get('items', {}), definitions)}"
-    bounds = {"gt": ">", "exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
-    limits = [f"{relation} {field[key]:g}" for key, relation in bounds.items() if key in field]
+    bounds = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+    limits = [f"{relation} {field[key]:.15g}" for key, relation in bounds.items() if key in field]
     return ", ".join([str(field.get("type", "any")), *limits])
 
 
