@@ -69,19 +69,16 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 def configuration_schema() -> dict[str, Any]:
     """Return the JSON Schema of the configuration file."""
-    definitions: dict[str, Any] = {}
-    whole = _section_schema(Config, definitions)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "$defs": definitions}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_section_schema(Config)}
 
 
-def _section_schema(section: type[Section], definitions: dict[str, Any]) -> dict[str, Any]:
+def _section_schema(section: type[Section]) -> dict[str, Any]:
     keys = fields_of(section)
-    properties = {name: _value_schema(key.type, definitions) for name, key in keys.items()}
+    properties = {name: _value_schema(key.type) for name, key in keys.items()}
     for name, key in keys.items():
         if key.default is not msgspec.NODEFAULT:
-            properties[name]["default"] = msgspec.to_builtins(
-                key.default, enc_hook=attrgetter("value"), str_keys=True
-            )
+            default = msgspec.to_builtins(key.default, enc_hook=attrgetter("value"), str_keys=True)
+            properties[name]["default"] = default
     return {
         "title": section.__name__,
         "description": inspect.getdoc(section),
@@ -92,30 +89,29 @@ def _section_schema(section: type[Section], definitions: dict[str, Any]) -> dict
     }
 
 
-def _value_schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911  # a case per line
+def _value_schema(kind: Any) -> dict[str, Any]:
     origin, inner = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and issubclass(kind, Section):
-        definitions[kind.__name__] = _section_schema(kind, definitions)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    if origin is Annotated and get_origin(inner[0]) in (tuple, dict):
-        return _value_schema(inner[0], definitions)
-    if origin is tuple:
-        return {"type": "array", "items": _value_schema(inner[0], definitions)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _value_schema(inner[1], definitions)}
+        return _section_schema(kind)
     if NoneType in inner:
-        return {"anyOf": [_value_schema(inner[0], definitions), {"type": "null"}]}
-    if origin is Literal:  # in its order
-        return {"enum": inner}
-    return msgspec.json.schema(str if origin is UnionType else kind, schema_hook=lambda _: {"type": "string"})
+        return {"anyOf": [_value_schema(inner[0]), {"type": "null"}]}
+    if origin is tuple:
+        return {"type": "array", "items": _value_schema(inner[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _value_schema(inner[1])}
+    if origin is Annotated and get_origin(inner[0]) in (tuple, dict):
+        return _value_schema(inner[0])
+    if origin is UnionType:  # a path, or the URL of a store
+        kind = str
+    text = {"type": "string"}
+    return {"enum": inner} if origin is Literal else msgspec.json.schema(kind, schema_hook=lambda _: text)
 
 
 def configuration_keys() -> str:
     """Return the page of configuration keys with type, default and environment variable."""
-    schema = configuration_schema()
     rows = [
         f"| `{key}` | {kind} | {default} | `WINDOWPANE_{key.upper().replace('.', '__')}` |"
-        for key, kind, default in _keys(schema, schema["$defs"], "")
+        for key, kind, default in _keys(configuration_schema(), "")
     ]
     return "\n".join(
         [
@@ -135,30 +131,25 @@ def configuration_keys() -> str:
     )
 
 
-def _keys(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
-    for name, field in schema.get("properties", {}).items():
-        section = next((definitions[ref] for ref in _references(field)), None)
-        if section is not None and "properties" in section:
-            yield from _keys(section, definitions, f"{prefix}{name}.")
+def _keys(schema: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
+    for name, field in schema["properties"].items():
+        section = next((one for one in (field, *field.get("anyOf", ())) if "properties" in one), None)
+        if section is not None:
+            yield from _keys(section, f"{prefix}{name}.")
         else:
             default = f"`{json.dumps(field['default'])}`" if field.get("default") is not None else "–"
-            yield f"{prefix}{name}", _kind(field, definitions), default.replace("|", "\\|")
+            yield f"{prefix}{name}", _kind(field), default.replace("|", "\\|")
 
 
-def _references(field: dict[str, Any]) -> list[str]:
-    return [one["$ref"].rpartition("/")[2] for one in (field, *field.get("anyOf", ())) if "$ref" in one]
-
-
-def _kind(field: dict[str, Any], definitions: dict[str, Any]) -> str:
-    if "$ref" in field:
-        name = field["$ref"].rpartition("/")[2]
-        return _kind(definitions[name], definitions) if "properties" not in definitions[name] else f"a {name}"
+def _kind(field: dict[str, Any]) -> str:
+    if "properties" in field:
+        return f"a {field['title']}"
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
     if "anyOf" in field:
-        return " or ".join(dict.fromkeys(_kind(one, definitions) for one in field["anyOf"]))
+        return " or ".join(dict.fromkeys(_kind(one) for one in field["anyOf"]))
     if field.get("type") == "array":
-        return f"list of {_kind(field.get('items', {}), definitions)}"
+        return f"list of {_kind(field.get('items', {}))}"
     bounds = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
     limits = [f"{relation} {field[key]:.15g}" for key, relation in bounds.items() if key in field]
     return ", ".join([str(field.get("type", "any")), *limits])
