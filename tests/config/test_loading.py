@@ -456,3 +456,33 @@ def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> N
     if not isinstance(value, str):
         with pytest.raises(ConfigurationError, match="expected the path"):
             load_config(value, environ={})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("5", 5), (" 5 ", 5), ("5.0", 5), ("1_000", 1000), ("1e3", 1000)], ids=str
+)
+def test_a_number_in_quotes_is_a_number(write: Write, text: str, value: int) -> None:
+    assert load(write(f"session_label: '{text}'")).session_label == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("yes", True), ("Off", False), ("TRUE", True), ("0", False), ("y", True)], ids=str
+)
+def test_a_boolean_in_quotes_is_a_boolean(write: Write, text: str, value: bool) -> None:
+    assert load(write(f"store: {{capture: '{text}'}}")).store.capture is value
+
+
+def test_an_error_names_the_number_of_other_problems(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r":2: pressure.thresholds.yellow: missing \(and 2 more\)"):
+        load(write("pressure:\n  thresholds: {}"))
+
+
+def test_an_error_in_a_mapping_names_its_key(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r":3: projects.web.retention.days: 0 is out of range"):
+        load(write("projects:\n  web:\n    retention: {days: 0}"))
+
+
+def test_a_changed_section_knows_what_was_given() -> None:
+    config = load(session_label=3).replaced(project="web")
+
+    assert (config.given, config.session_label) == ({"session_label", "project"}, 3)
