@@ -31,7 +31,7 @@ from windowpane.core.events import (
 from windowpane.models.catalog import packaged_catalog
 from windowpane.report.calls import calls_after, ended_turns
 from windowpane.report.context_health import MINIMUM_SESSIONS, mean_interval
-from windowpane.sources.transcripts.agent_settings import CLAUDE_CODE_SMALLEST_LEVEL
+from windowpane.sources.installed_agents.settings import CLAUDE_CODE_SMALLEST_LEVEL
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, TurnRow, intact_events
