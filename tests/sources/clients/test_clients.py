@@ -137,16 +137,6 @@ def async_anthropic_client(provider: Provider) -> Any:
     )
 
 
-@pytest.fixture
-def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    for name in list(os.environ):
-        if name.startswith("WINDOWPANE_") and "TEST" not in name:
-            monkeypatch.delenv(name)
-    started = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
-    yield started
-    windowpane.stop()
-
-
 def chat_body(**more: Any) -> dict[str, Any]:
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": SENT}]} | more
 

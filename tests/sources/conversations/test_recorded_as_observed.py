@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,16 +34,6 @@ except ImportError:
     import httpx  # type: ignore[no-redef]
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    for name in list(os.environ):
-        if name.startswith("WINDOWPANE_") and "TEST" not in name:
-            monkeypatch.delenv(name)
-    started = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
-    yield started
-    windowpane.stop()
 
 
 def user(text: str) -> Json:
