@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Final, NamedTuple
 
 from windowpane.core.events import NO_RULES, RulesFollowed
-from windowpane.core.vocabulary import RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
+from windowpane.core.vocabulary import RULE_FATES, RuleFate, RuleSource
 from windowpane.store.interface import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
@@ -47,7 +47,6 @@ class ReportedRules:
     compaction: int
     counts: dict[RuleFate, int]
     """Rules by what became of them; empty if that is unknown."""
-    counts_by_source: dict[RuleSource, dict[RuleFate, int]]
     survival: float | None
     lost: tuple[ReportedRule, ...]
     followed_by_compactions: tuple[int, ...]
@@ -80,7 +79,6 @@ def reported_rules(data: RulesFollowed, turn: int, text_of: Callable[[str], str 
         turn,
         data.compaction,
         counts,
-        {source: dict(getattr(data, source)) for source in RULE_SOURCES if getattr(data, source)},
         data.survival,
         tuple(ReportedRule(rule.fate, rule.source, text_of(rule.digest)) for rule in listed),
         data.followed_by_compactions,
