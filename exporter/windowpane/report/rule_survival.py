@@ -71,6 +71,12 @@ class ReportedRules:
         return f"{percent(self.survival)} of {count(sum(self.counts.values()), 'rule')} visible: {fates}"
 
 
+def lost_rules(followed: Iterable[ReportedRules]) -> int:
+    """Return the most rules of the user and of memory files that were lost or reversed after a compaction."""
+    counts = ([one.counts_by_source.get(source, {}) for source in ("user", "memory")] for one in followed)
+    return max((sum(by_fate.get(fate, 0) for by_fate in one for fate in SHOWN) for one in counts), default=0)
+
+
 def reported_rules(data: RulesFollowed, turn: int, text_of: Callable[[str], str | None]) -> ReportedRules:
     """Return the rules of one compaction; *text_of* returns a stored text by its digest."""
     counts = {fate: number for fate in RULE_FATES if (number := data.count(fate))}
