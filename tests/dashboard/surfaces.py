@@ -433,6 +433,7 @@ def of_session_page(session: StoredSession) -> Values:
             worst_turn=timeline.worst_turn,
             open_turn=timeline.open_turn,
             facts=timeline.facts,
+            lost_rules=timeline.lost_rules,
             again=timeline.largest_again,
             live=False,
         ),

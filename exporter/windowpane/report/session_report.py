@@ -223,7 +223,8 @@ class SessionReport:
         """The state of the window in one sentence."""
         return session_headline(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
-            again=largest_again((one.target, one.tokens) for one in self.regrets), live=self.live,
+            lost_rules=max((one.lost_count for one in self.rules), default=0), live=self.live,
+            again=largest_again((one.target, one.tokens) for one in self.regrets),
         )  # fmt: skip
 
     @property
