@@ -26,13 +26,13 @@ from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.json_bodies import traces_of
 from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.formats.codex.reader import CodexReader
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.formats.gemini.qwen import QwenReader
 from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -12,7 +12,7 @@ from windowpane.core.events import BlocksEvicted
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import scaled_to
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, intact_events
 from windowpane.text.formats import UNKNOWN, count

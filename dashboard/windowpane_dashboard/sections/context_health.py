@@ -7,7 +7,7 @@ import streamlit as st
 
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.report.context_health import MAXIMUM_SESSIONS, MINIMUM_CALLS, NOUNS, ContextHealth
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count, rate
 from windowpane_dashboard.charts.context_health import health_chart
 from windowpane_dashboard.page import store_access, widgets

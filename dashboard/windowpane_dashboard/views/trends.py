@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, trend_legend, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets

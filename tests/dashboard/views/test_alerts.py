@@ -29,7 +29,7 @@ from windowpane.core.events import (
 from windowpane.core.times import live_since
 from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import AlertRow
 from windowpane_dashboard.queries.alerts import (
     alert_frame,

@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.timelines import SESSION, TURN, timeline
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
 from windowpane_dashboard.queries.timeline import read_timeline

@@ -25,7 +25,7 @@ from windowpane.models.wire.calls import read_events, read_whole
 from windowpane.models.wire.replies import ContextEdit
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.clients import recording
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")

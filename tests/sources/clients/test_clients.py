@@ -28,7 +28,7 @@ from windowpane.sources.clients.recording import open_conversation
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 openai = pytest.importorskip("openai")

@@ -14,7 +14,7 @@ from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
 from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
-from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import fleet

@@ -123,7 +123,7 @@ FORMATS: Final = (
         part=r".*-\d{9,11}\.\d{1,9}(-[0-9a-f]{4,32})?\.json.*", grows=False,
     ),
     Format(
-        "api_exchanges", "exchanges.raw:ApiExchangesReader",
+        "api_exchanges", "exchanges.api_exchanges:ApiExchangesReader",
         ((b'"request"', b'"response"'), (b'"entries"',), (b'"interactions"',)), grows=False,
     ),
     Format("inspect_ai", "exchanges.inspect_ai:InspectReader", ((_ZIP,), (b'"eval"', b'"task"')), grows=False),
