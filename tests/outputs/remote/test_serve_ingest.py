@@ -220,7 +220,7 @@ def test_the_token_comes_from_the_environment_and_is_never_shown() -> None:
     )
 
     assert config.ingest.token is not None
-    assert config.ingest.token.get_secret_value() == "12345"
+    assert config.ingest.token.value == "12345"
     assert "12345" not in repr(config)
 
 
