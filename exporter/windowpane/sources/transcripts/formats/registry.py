@@ -171,9 +171,13 @@ class FormatReaders(Sequence[Reader]):
 
     def for_file(self, path: Path, head: bytes) -> Iterator[Reader]:
         """Yield the readers to ask about a file that starts with *head*: those it looks like, then the others."""
-        likely = [position for position in range(len(self)) if _is_likely(position, path, head)]
-        for position in (*likely, *(position for position in range(len(self)) if position not in likely)):
-            yield self._at(position)
+        unlikely = []
+        for position in range(len(self)):
+            if _is_likely(position, path, head):
+                yield self._at(position)
+            else:
+                unlikely.append(position)
+        yield from map(self._at, unlikely)
 
     def by_file_name(self, path: Path) -> Iterator[Reader]:
         """Yield the readers of formats that are recognized by the name of a file."""
