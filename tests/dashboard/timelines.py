@@ -24,6 +24,7 @@ def timeline(*turns: TurnRow) -> Timeline:
         marks_frame([]),
         marks_cut=False,
         facts=None,
+        lost_rules=0,
         forecasts=NO_FORECASTS,
         regrets=regrets_frame([]),
     )

@@ -18,6 +18,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     LimitChanged,
     PressureMeasured,
+    RulesFollowed,
     SessionStarted,
 )
 from windowpane.core.limits import WindowLimits
@@ -26,6 +27,7 @@ from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again
+from windowpane.report.rule_survival import lost_rules, reported_rules
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
@@ -60,6 +62,7 @@ class Timeline:
     """True where more events are marked than are shown."""
     facts: FactTotals | None
     """None where no compression was evaluated."""
+    lost_rules: int
     forecasts: ForecastRecord
     """Forecasts at the distance of the last one."""
     regrets: pd.DataFrame
@@ -104,13 +107,18 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
 
     marked = without_deleted(record(*TRACK_TYPES, *NOTE_EVENTS, limit=TRACK_EVENTS + 1))
     session, turns = reader.session(session_id), reader.turns(session_id)
-    compressed = intact_events(record("content.compressed"))
+    compressed, followed = intact_events(record("content.compressed")), intact_events(record("rules.followed"))
     return Timeline(
         turns=turns_frame(turns),
         spans=limit_spans(intact_events(record("session.started", "limit.changed", limit=500))),
         marks=marks_frame(marked[:TRACK_EVENTS]),
         marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
+        lost_rules=lost_rules(
+            reported_rules(data, one.event.context.turn, lambda _: None)
+            for one in followed
+            if isinstance(data := one.event.data, RulesFollowed)
+        ),
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(record("content.regretted"))),
         latest=latest_pressure(reader, session_id),

@@ -22,6 +22,7 @@ from windowpane_dashboard.queries.alerts import (
     alert_title,
     deliveries,
     duration_text,
+    lost_rules_of,
     settings_text,
     silence_text,
 )
@@ -35,7 +36,8 @@ RESULT = "alerts_test_result"
 def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) -> None:
     """Draw a firing with its end, its deliveries and the runbook's entry."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
-    widgets.show_text(f"{row.summary}.")
+    for text in (row.summary, *lost_rules_of(store, row)):
+        widgets.show_text(f"{text}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         escape_markdown(

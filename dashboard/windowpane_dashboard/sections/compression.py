@@ -12,6 +12,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.report.regrowth import Regrowth, read_regrowth
+from windowpane.report.rule_survival import reported_rules
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, seconds, tokens
@@ -128,11 +129,23 @@ def _show(
         widgets.show_text(sentence(regrowth.text))
     before, after = sides(store, row.session_id, compression)
     captured = before.captured or after.captured
+    _rules(store, compression)
     _facts(store, compression)
     if captured:
         before_and_after(before, after, fact_texts(store, compression.fidelity))
     else:
         how_to_capture()
+
+
+def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
+    """Draw how many standing instructions stayed visible, and those that were lost or reversed."""
+    if compression.rules is None or compression.rules.survival is None:
+        return
+    rules = reported_rules(compression.rules, compression.turn, store.content)
+    widgets.show_text(f"{rules.summary}.")
+    for rule in rules.lost:
+        if rule.text:
+            widgets.show_text(sentence(rule.label))
 
 
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:

@@ -113,7 +113,8 @@ def charts(sides: list[ComparedSession]) -> None:
         turns, live = side.timeline.turns, is_live(side.row, now)
         headline = session_headline(
             side.row, worst_turn=side.timeline.worst_turn, open_turn=side.timeline.open_turn,
-            facts=side.timeline.facts, again=side.timeline.largest_again, live=live,
+            facts=side.timeline.facts, lost_rules=side.timeline.lost_rules,
+            again=side.timeline.largest_again, live=live,
         )  # fmt: skip
         left, right = st.columns([8, 1], vertical_alignment="center")
         title = escape_markdown(session_title(side.row))

@@ -73,12 +73,21 @@ def session_headline(
     worst_turn: int | None = None,
     open_turn: int | None = None,
     facts: FactTotals | None = None,
+    lost_rules: int = 0,
     again: str = "",
     live: bool = True,
 ) -> str:
     """Return `session_phrases` as one sentence."""
     return sentence(
-        session_phrases(row, worst_turn=worst_turn, open_turn=open_turn, facts=facts, again=again, live=live)
+        session_phrases(
+            row,
+            worst_turn=worst_turn,
+            open_turn=open_turn,
+            facts=facts,
+            lost_rules=lost_rules,
+            again=again,
+            live=live,
+        )
     )
 
 
@@ -88,6 +97,7 @@ def session_phrases(
     worst_turn: int | None = None,
     open_turn: int | None = None,
     facts: FactTotals | None = None,
+    lost_rules: int = 0,
     again: str = "",
     live: bool = True,
 ) -> tuple[Phrase, ...]:
@@ -103,6 +113,8 @@ def session_phrases(
         parts.append(Phrase(count(row.overflows, "overflow"), "overflows"))
     if row.compressions:
         parts.append(Phrase(_compressions(row.compressions, facts), "compressions"))
+    if lost_rules:
+        parts.append(Phrase(f"{count(lost_rules, 'rule')} lost", "compressions"))
     if row.evicted_blocks or row.evicted_tokens:
         parts.append(Phrase(_evictions(row), "evictions"))
     if row.regrets:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, EvictedBlock, SessionDescribed, Usage
+from windowpane.core.events import (
+    AlertFired,
+    BlocksEvicted,
+    ContentCompressed,
+    Event,
+    EvictedBlock,
+    RuleOutcome,
+    RulesFollowed,
+    SessionDescribed,
+    Usage,
+)
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
@@ -66,6 +77,33 @@ def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
     assert [row.regrets for row in empty_store.sessions(SessionFilter())] == [1]
 
     assert "1 block was needed again" in page_text(open_page("session", session="s"))
+
+
+def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage, page_text: PageText
+) -> None:
+    monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "windowpane.db"))
+    events = worked("s", "", days=1, compactions=1)
+    compressed = next(event for event in events if isinstance(event.data, ContentCompressed))
+    lost = RuleOutcome("lost", "user", "d1", text="Never push without asking")
+    others = [RuleOutcome("lost", "system", "d2"), RuleOutcome("kept", "user", "d3")]
+    rules = RulesFollowed(
+        compressed.event_id, 1, user={"kept": 1, "lost": 1}, system={"lost": 1}, outcomes=(lost, *others)
+    )
+    fired = AlertFired("rule_lost", "warning", 1, 1.0, None, "Lost rules: 1")
+    last = events[-1]
+    events += [last._replace(n=last.n + 1, data=rules), last._replace(n=last.n + 2, data=fired)]
+    store = SqliteStore(tmp_path / "windowpane.db", capture=True, redact=lambda text: text)
+    store.append(events)
+    store.close()
+    losses = page_text(open_page("session", session="s", tab="compressions"))
+
+    assert "[1 rule lost](" in losses
+    assert "33% of 3 rules visible: 1 word for word, 2 lost." in losses
+    assert "Lost, user: Never push without asking" in losses
+    linked = page_text(open_page("session", session="s", alert="rule_lost:1")).replace("\\", "")
+    assert "Lost rules: 1; lost, user: Never push without asking." in linked
+    assert "lost, user: Never push without asking." in page_text(open_page("alerts"))
 
 
 def test_a_turn_that_has_not_ended_is_named_as_such(
