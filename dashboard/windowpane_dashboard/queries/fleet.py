@@ -216,7 +216,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
 
 
 def compactions_text(row: SessionRow) -> str:
-    """Return the number of compressions, marked where one hit in the middle of a task; empty without any."""
+    """Return the number of compactions, marked where one hit in the middle of a task; empty without any."""
     if not row.compressions:
         return ""
     return f"{row.compressions:,}{' ◆' if row.compressions_in_task else ''}"

@@ -15,7 +15,7 @@ from windowpane_dashboard.queries.filters import DateRange, FleetFilters
 ORDERS: Final[dict[FleetOrder, str]] = {
     "recent": "newest first",
     "cost": "highest cost first",
-    "regret": "most regrets first",
+    "regret": "most needed again first",
 }
 LAST_DAYS: Final = (1, 7, 30)
 _NAMES: Final = {"severity": "alert", "dates": "days"}

@@ -36,7 +36,7 @@ from windowpane_dashboard.queries.events import event_line
 
 TRACK_EVENTS: Final = 5_000
 """Marked events of one session that its event track shows at most."""
-TRACK_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
+TRACK_TYPES: Final = tuple(name for name in MARK_OF if name != "alert.resolved")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,13 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter) -> Non
     st.caption(
         f"{count(health.calls, 'call')} of the latest {count(len(health.sessions), 'session')} of this range "
         f"(at most {MAXIMUM_SESSIONS}). A change is stated from ten sessions with {MINIMUM_CALLS} calls on both "
-        "sides, where its interval excludes zero (95% for all changes that are tried). A full window is also a "
-        "late one: either may be the cause."
+        "sides, where chance is unlikely (5%). A full window is also a late one: either may be the cause."
     )
     widgets.folded_table(
-        "Missteps as a table", lambda: health_frame(health), key="health_data", alt="Missteps per 100 calls"
+        "The chart as a table",
+        lambda: health_frame(health),
+        key="health_data",
+        alt="Missteps per 100 calls",
     )
 
 

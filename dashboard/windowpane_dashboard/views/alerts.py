@@ -55,7 +55,7 @@ def main() -> None:
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            linked_headline(alerts_headline(listed), targets(filters.listing))
+            linked_headline(alerts_headline(listed), targets(filters.listing), PAGE)
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:

@@ -44,7 +44,7 @@ def main() -> None:
         sides = [_side(snapshot, row) for row in rows]
         frame = differences(*sides)
         with head:
-            widgets.headline(compare_headline(frame))
+            widgets.headline(compare_headline(frame), PAGE)
         charts(sides)
         st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(

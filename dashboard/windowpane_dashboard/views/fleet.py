@@ -63,7 +63,7 @@ def main() -> None:
         today = midnight(now, times.reader_zone())
         listed = store_access.fleet(snapshot, query, since, today)
     with head:
-        linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed))
+        linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed), PAGE)
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)

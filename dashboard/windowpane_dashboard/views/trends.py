@@ -31,7 +31,7 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
-COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "regrets"}
+COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "needed again"}
 DAY_SECONDS = 86_400
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
@@ -54,7 +54,7 @@ def main() -> None:
         repeated = reads.repeated_days(days=days, until=until) if rows else ()
         ranged = trends(rows, position, repeated)
         with head:
-            widgets.headline(summary(ranged))
+            widgets.headline(summary(ranged), PAGE)
         if not ranged.frame.empty:
             comparison(compared_lines(rows, position, repeated), position)
         costs_by_name_section(reads, position, page=PAGE, days=days)
@@ -70,7 +70,7 @@ def main() -> None:
                     "cost of breaks": DOLLARS,
                     "from the cache": SHARE,
                     "peak utilization": SHARE,
-                    "fidelity": SCORE,
+                    "facts kept": SCORE,
                 },
             )
             since = store_access.live_since_now() // DAY_SECONDS * DAY_SECONDS - days * DAY_SECONDS

@@ -79,11 +79,9 @@ class ReportedEviction:
 
     @property
     def text(self) -> str:
-        """The removal and its reason: `3 blocks evicted: masked`, `63,218 tokens removed: cause unknown`."""
-        removed = (
-            f"{self.counted} evicted" if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens removed"
-        )
-        return f"{removed}: {self.reason}" if self.reason else removed
+        """The removal and its reason: `3 blocks removed: masked`, `63,218 tokens removed: cause unknown`."""
+        removed = self.counted if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens"
+        return f"{removed} removed: {self.reason}" if self.reason else f"{removed} removed"
 
 
 @dataclass(frozen=True, slots=True)

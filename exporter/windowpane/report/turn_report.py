@@ -152,7 +152,7 @@ def _recorded(turn: TurnRow) -> str:
 
 def _composition(report: TurnReport) -> list[str]:
     sizes = report.turn.components
-    rows = [f"  {COMPONENT_LABELS[name]:<20}{sizes[name]:>12,}" for name in COMPONENTS if sizes.get(name)]
+    rows = [f"  {COMPONENT_LABELS[name]:<21}{sizes[name]:>12,}" for name in COMPONENTS if sizes.get(name)]
     return ["Composition, tokens", *rows] if rows else []
 
 

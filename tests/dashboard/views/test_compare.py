@@ -121,7 +121,7 @@ class TestCompare:
         assert frame.loc["tokens sent", ["A", "B", "B against A"]].tolist() == [
             "1,600", "2,000", "+400 (+25%)",
         ]  # fmt: skip
-        assert frame.loc["of these stale", ["A", "B", "B against A"]].tolist() == [
+        assert frame.loc["of these old and unused", ["A", "B", "B against A"]].tolist() == [
             "5%", "4%", "−1.0 points",
         ]  # fmt: skip
         assert frame.loc["cost", "B against A"] == "+$0.50 (+50%)"
