@@ -210,6 +210,38 @@ def test_trends_count_a_session_once_per_period(
     assert compared.set_index("per session").loc["compactions"].tolist() == ["worse by 100%", "2.00", "1.00"]
 
 
+def test_all_parts_of_the_trends_count_the_sessions_of_the_same_days(
+    empty_store: SqliteStore, open_page: OpenPage, page_text: PageText
+) -> None:
+    """One page named 87 sessions where another part of it named 92."""
+    empty_store.append(worked("old", "1", days=1))
+    later = [
+        event._replace(at=None if event.at is None else event.at + 7 * 86_400.0)
+        for event in worked("new", "1", days=1)
+    ]
+    empty_store.append(later)
+
+    text = page_text(open_page("trends", days="7"))
+
+    assert text.startswith("1 call for ")
+    assert "of the latest 1 session that made calls in this range" in text
+
+
+def test_a_release_is_compared_wherever_the_lines_are_of_agents(
+    empty_store: SqliteStore, open_page: OpenPage
+) -> None:
+    for number in range(10):
+        empty_store.append(worked(f"old{number}", "2.1.4", days=1, compactions=1))
+        empty_store.append(worked(f"new{number}", "2.1.5", days=1))
+
+    page = open_page("trends", one="agent 2.1.4")
+
+    (first, second) = [one for one in page.selectbox if one.label in ("one", "other")]
+    assert (first.value, second.value) == ("agent 2.1.4", "agent 2.1.5")
+    (compared,) = [one.value for one in page.dataframe if "per session" in one.value]
+    assert compared.set_index("per session").loc["compactions"].tolist() == ["worse", "1.00", "0.00"]
+
+
 def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:
     first = worked("s", "1", days=1)
     second = [
