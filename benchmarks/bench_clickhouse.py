@@ -120,8 +120,7 @@ def measure_reads(clickhouse: ClickHouse, turns: int, rounds: int) -> None:
     day = {FIRST_DAY + 100}
     reads: tuple[tuple[str, Callable[[], object], bool], ...] = (
         ("trends of a year", lambda: reader.trends(days=365), True),
-        ("leaderboard of a year by tool", lambda: reader.tool_leaderboard(by_target=False, days=365), True),
-        ("leaderboard of a year by file", lambda: reader.tool_leaderboard(days=365), True),
+        ("leaderboard of a year", lambda: reader.tool_leaderboard(days=365), True),
         ("trends from the turns themselves", lambda: clickhouse.query(FROM_TURNS), False),
         ("the sums of a day, made anew", lambda: sum_days(clickhouse, UpdatedDays(day, day), version=2), False),
     )

@@ -50,7 +50,7 @@ from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text import formats
-from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.forecasts import next_event
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.alerts import read_firings
@@ -464,7 +464,7 @@ def _latest(timeline: Timeline) -> dict[str, object]:
     latest = timeline.latest
     if latest is None:
         return {}
-    early, late = next_band(latest)
+    early, late = next_event(latest).band(latest)
     return {
         "turns ahead": next_event(latest).turns, "turns ahead, early": early, "turns ahead, late": late,
         "burn rate": latest.burn_rate,

@@ -26,11 +26,11 @@ from windowpane.sources.proxy.call_reader import CallReader
 from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSettings
 from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.json_bodies import traces_of
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
-from windowpane.sources.transcripts.exchanges.raw import ApiExchangesReader
-from windowpane.sources.transcripts.gemini.qwen import QwenReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
+from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.gemini.qwen import QwenReader
+from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem

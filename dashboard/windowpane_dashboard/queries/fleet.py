@@ -21,7 +21,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.store.interface import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
-from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
@@ -134,9 +134,9 @@ def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending])
 
 
 def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
-    """Return the band of the last turn that was measured."""
+    """Return the band of the row's next event, as its last turn has it."""
     turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
-    return next_band(turns[-1]) if turns else (None, None)
+    return next_event(row).band(turns[-1]) if turns else (None, None)
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:

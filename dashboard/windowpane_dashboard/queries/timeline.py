@@ -27,7 +27,6 @@ from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again
-from windowpane.report.rule_survival import lost_rules, reported_rules
 from windowpane.store.interface import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
@@ -114,10 +113,8 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
         marks=marks_frame(marked[:TRACK_EVENTS]),
         marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
-        lost_rules=lost_rules(
-            reported_rules(data, one.event.context.turn, lambda _: None)
-            for one in followed
-            if isinstance(data := one.event.data, RulesFollowed)
+        lost_rules=max(
+            (one.event.data.lost for one in followed if isinstance(one.event.data, RulesFollowed)), default=0
         ),
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(record("content.regretted"))),

@@ -12,7 +12,7 @@ from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
+from windowpane.text.forecasts import compaction_level_text, next_event, with_band
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
@@ -164,7 +164,7 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     if timeline.latest is None:
         text = UNKNOWN
     elif is_live(row, time.time()):
-        text = with_band(event.turns, *next_band(timeline.latest))
+        text = with_band(event.turns, *event.band(timeline.latest))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"Turns until {event.name} from now: median (10–90 band).",

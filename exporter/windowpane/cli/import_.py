@@ -229,7 +229,7 @@ def _read(
 
 
 def _agent_settings() -> AgentSettings:
-    from windowpane.sources.transcripts.agent_settings import LocalSettings
+    from windowpane.sources.installed_agents.settings import LocalSettings
 
     return LocalSettings(os.environ)
 

@@ -64,8 +64,8 @@ _STEPS: Final = pattern_of("steps_heading", "English")
 _CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
 """Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
 _LABEL: Final = re.compile(
-    rf"^(?!(?i:{'|'.join(sorted(vocabulary_of('verbs')))}|never|always|do|don['’]?t|only|no|if|when|before|after|must|you|we"
-    rf"|i)\b(?:[^:]+ ){{3}})[A-Z][\w /&'’+-]{{1,40}}(?:[:：]| [—–-]) +"
+    rf"^(?!(?i:do not|don['’]?t) |(?i:{'|'.join(sorted(vocabulary_of('verbs')))}|never|always|do|only|no|if|when"
+    rf"|before|after|must|you|we|i)\b(?:[^:]+ ){{3}})[A-Z][\w /&'’+-]{{1,40}}(?:[:：]| [—–-]) +"
     r"|^[^\W\d_]{2,12}[：:] *(?=[\u3040-\u9fff])"
 )
 """A label before a sentence: `Tests: run them first`."""

@@ -117,8 +117,7 @@ class SessionEvidence:
     @property
     def counted_turns(self) -> Sequence[TurnRow]:
         """The turns whose calls this session counts; its cost is theirs."""
-        copied = {turn for _, data in self.copied for turn in range(data.first_turn, data.last_turn + 1)}
-        return [row for row in self.turns if row.turn not in copied]
+        return [row for row in self.turns if not any(data.covers(row.turn) for _, data in self.copied)]
 
     @property
     def calls(self) -> Sequence[TurnRow]:

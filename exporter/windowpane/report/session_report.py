@@ -30,7 +30,7 @@ from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.regrowth import Regrowth, read_regrowth
-from windowpane.report.rule_survival import ReportedRules, lost_rules, reported_rules
+from windowpane.report.rule_survival import ReportedRules, reported_rules
 from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.project_reader import EventReader
@@ -223,7 +223,7 @@ class SessionReport:
         """The state of the window in one sentence."""
         return session_headline(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
-            lost_rules=lost_rules(self.rules), live=self.live,
+            lost_rules=max((one.lost_count for one in self.rules), default=0), live=self.live,
             again=largest_again((one.target, one.tokens) for one in self.regrets),
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from windowpane.core.digests import keyed_digester
 from windowpane.sources.imports.importer import FileReport, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.interface import EventFilter

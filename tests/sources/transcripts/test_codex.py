@@ -10,9 +10,9 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
-from windowpane.sources.transcripts.codex.early import CodexDocumentReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.codex.early import CodexDocumentReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
 from windowpane.sources.transcripts.records import (
     Broken,
     Compacted,

@@ -90,7 +90,6 @@ VALUES: dict[str, list[Any]] = {
     "repository": ["shop", "bank", ""],
     "now": [2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
-    "by_target": [False],
     "days": [10],
     "until": [0, 5],
     "after_seq": [3],

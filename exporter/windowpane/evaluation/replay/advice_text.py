@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowpane.evaluation.replay.compaction_threshold import LevelResult, ThresholdAdvice
 from windowpane.report.context_health import MINIMUM_SESSIONS
-from windowpane.sources.transcripts.agent_settings import SettingLines, lines_for_level
+from windowpane.sources.installed_agents.settings import SettingLines, lines_for_level
 from windowpane.text.formats import UNKNOWN, count, dollars, tokens_short
 
 LEVEL_COLUMNS = ("compact at", "dollars", "rules visible", "a month", "compactions", "a week")

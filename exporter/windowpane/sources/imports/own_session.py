@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from windowpane.core.times import is_live
 from windowpane.exceptions import WindowpaneError
 from windowpane.sources.imports.watch import Watcher
-from windowpane.sources.transcripts.locations import (
+from windowpane.sources.installed_agents.locations import (
     claude_folder,
     codex_sessions,
     gemini_folder,

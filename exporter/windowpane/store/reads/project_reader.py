@@ -146,13 +146,9 @@ class ProjectReader:
         """Return the visible projects, also those without a session."""
         return [name for name in self.projects if name]
 
-    def tool_leaderboard(
-        self, *, by_target: bool = True, since: float | None = None, limit: int = 10
-    ) -> list[ToolUse]:
-        """Return the tools, or their files and commands, that cost most in the latest sessions."""
-        return self._reader.tool_leaderboard(
-            by_target=by_target, limit=limit, since=since, projects=self.projects
-        )
+    def tool_leaderboard(self, *, since: float | None = None, limit: int = 10) -> list[ToolUse]:
+        """Return the tools with their files and commands that cost most in the latest sessions."""
+        return self._reader.tool_leaderboard(limit=limit, since=since, projects=self.projects)
 
     def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
         """Return nothing: a plan belongs to no project."""
