@@ -151,6 +151,8 @@ class ThresholdAdvice:
     lower: Sequence[LevelResult]
     level_tokens: int
     """Median of the present levels."""
+    levels: tuple[int, int]
+    """The lowest and the highest of them."""
     limit_tokens: int | None
     """Size of the largest window."""
 
@@ -258,6 +260,7 @@ def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvic
             for level in tried
         ],
         level_tokens=int(median(levels)),
+        levels=(levels[0], levels[-1]),
         limit_tokens=max((item.row.limit_tokens or 0 for item in evidence), default=0) or None,
     )
 
