@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pydantic import BaseModel
 
 from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
+from windowpane.config.reading import fields_of
 from windowpane.config.schema import Budget, Config, JudgeConfig, Pressure
+from windowpane.config.section import Section
 from windowpane.core.limits import Thresholds, TrackerSettings
 from windowpane.exceptions import ConfigurationError
 
@@ -137,7 +138,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
 
     assert config.session_label == 5
     assert config.store.path == Path("123")
-    assert [channel.url.get_secret_value() for channel in config.notify.channels] == [
+    assert [channel.url.value for channel in config.notify.channels] == [
         "log://",
         "json://127.0.0.1/x",
     ]
@@ -394,11 +395,11 @@ def test_a_variable_that_python_cannot_hold_is_a_configuration_error(value: str)
         load_config(environ={"WINDOWPANE_SESSION_LABEL": value})
 
 
-def keys_of(settings: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, field in settings.model_fields.items():
+def keys_of(settings: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, field in fields_of(settings).items():
         yield (*path, name)
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
+        for kind in (field.type, *get_args(field.type)):
+            if isinstance(kind, type) and issubclass(kind, Section):
                 yield from keys_of(kind, (*path, name))
 
 
