@@ -32,7 +32,7 @@ from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 FIRST_DAY, DAYS = 20_000, 365
 TURNS_OF_A_SESSION, TOOLS_OF_A_SESSION = 40, 8
@@ -120,8 +120,7 @@ def measure_reads(clickhouse: ClickHouse, turns: int, rounds: int) -> None:
     day = {FIRST_DAY + 100}
     reads: tuple[tuple[str, Callable[[], object], bool], ...] = (
         ("trends of a year", lambda: reader.trends(days=365), True),
-        ("leaderboard of a year by tool", lambda: reader.tool_leaderboard(by_target=False, days=365), True),
-        ("leaderboard of a year by file", lambda: reader.tool_leaderboard(days=365), True),
+        ("leaderboard of a year", lambda: reader.tool_leaderboard(days=365), True),
         ("trends from the turns themselves", lambda: clickhouse.query(FROM_TURNS), False),
         ("the sums of a day, made anew", lambda: sum_days(clickhouse, UpdatedDays(day, day), version=2), False),
     )

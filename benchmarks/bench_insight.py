@@ -28,10 +28,18 @@ from windowpane.core.events import BlockAdded, MisstepObserved
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells
 from windowpane.evaluation.replay.compaction_threshold import read_advice
-from windowpane.report.context_health import MINIMUM_SESSIONS, NOUNS, SHARES, change_at, read_health
+from windowpane.report.context_health import (
+    MINIMUM_SESSIONS,
+    NOUNS,
+    SHARES,
+    change_at,
+    health_of,
+    latest_sessions,
+    read_session_health,
+)
 from windowpane.report.regrowth import Regrowth
 from windowpane.report.session_report import gather
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
@@ -59,7 +67,8 @@ def write_section(title: str, lines: Sequence[str]) -> None:
 
 def health_section(store: EventReader, folders: Sequence[Path]) -> Iterator[str]:
     """Yield the lines about missteps by the fill of the window."""
-    health = read_health(store, SessionFilter())
+    sessions = latest_sessions(store, SessionFilter())
+    health = health_of([read_session_health(store, row, store.turns(row.session_id)) for row in sessions])
     yield f"{health.headline} {len(health.sessions)} sessions, {health.calls:,} calls with a known fill."
     yield from ("", *_rate_table("fill of the window", health.by_tenth))
     yield from ("", *_rate_table("compactions before the call", health.by_compactions))

@@ -10,28 +10,34 @@ hash of their id; the tables report both halves. `losses/plants.py` makes the da
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from bench_fidelity import import_cost
 from losses.plants import cuts, harmless, plants, reversed_rule, with_line
 from losses.rules import rows as rule_rows
-from truth.recordings import Session, recorded_sessions, sessions_of
+from truth.recordings import BESIDE, MINIMUM_CALLS, Session, recorded_sessions, sessions_of
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.window.blocks import Block
+from windowpane.evaluation.replay import PreparedRecording, ReplaySetup, find_recordings, simulate
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.passages import sentences
 from windowpane.fidelity.probe import evaluate
 from windowpane.fidelity.rules import find_rules
 from windowpane.fidelity.situation import is_written
+from windowpane.manager.drivers import BlockingWindow
+from windowpane.manager.plans.summary import HEADINGS
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.playback import session_events
 from windowpane.sources.transcripts.records import CallSent, Compacted
@@ -42,11 +48,28 @@ RULES_A_SUMMARY: Final = 8
 CUTS: Final = 8
 """Cut copies of each summary and kind."""
 MINIMUM_CHARACTERS: Final = 500
+EVERY: Final = 6
+"""Of so many recordings one is managed again, for summaries that no model wrote."""
+OWN_LIMIT: Final = 32_768
+"""Tokens of the window that they are managed in."""
 HOST_CONTEXT: Final = ("<permissions instructions>", "<environment_context>")
 """In the context that Codex puts back after a compaction whose summary is encrypted: no summary to judge."""
 DIGEST: Final = keyed_digester(b"losses")
+TEMPLATE_FAULT: Final = "section missing"
+ROWS_CUT: Final = "lines in a row missing"
+_START: Final = re.compile(r"\s*(?:$|[-*+|#>]|\d{1,2}[.)] )")
+"""A line that starts an item, a heading or a table, or ends a paragraph."""
 
-
+FORM: Final = """\
+The form is judged without the text that was replaced. *Without a template*: the same texts, as of an agent whose
+headings are not known; no missing section counts. *All kinds*: over all cut copies of the half."""
+FAULTS: Final = f"""\
+Share of the texts in which each fault is reported. *Recorded*: undamaged summaries that models wrote.
+*Extractive*: undamaged ones that no model wrote, where every {EVERY}th recording is managed again in a window of
+{OWN_LIMIT:,} tokens. *Ended early*: the same without their last sections, as of sessions that have none of these;
+many end with a list of names or an excerpt of code. What is reported in these three is false, except where text
+is really missing: the open mark among the recorded ones is one, whose agent lost the characters after it.
+*Cut*: the copies of the table above."""
 PLANTED: Final = """\
 Values of what the user wrote, of rules and of decisions, where the summary repeats them. A value that occurs
 twice in its statement, list marks, lines of code and line numbers are not changed."""
@@ -71,6 +94,17 @@ class Summary:
         """Return the evaluation with another text in place of the summary's."""
         visible = [replace(block, text=text) if block is self.block else block for block in self.visible]
         return evaluate(self.removed, visible, digest=DIGEST)
+
+
+class Cut(NamedTuple):
+    """A cut copy of a summary, and what is found in it."""
+
+    half: str
+    kind: str
+    text: str
+    """The whole summary."""
+    copy: str
+    faults: tuple[str, ...]
 
 
 def summaries_of(session: Session) -> Iterator[Summary]:
@@ -139,41 +173,128 @@ def planted_lines(summaries: Sequence[Summary]) -> list[str]:
     return lines
 
 
-def cut_lines(summaries: Sequence[Summary]) -> list[str]:
-    """Return the table of cut summaries against all undamaged ones, by the number of faults of their form."""
+def cut_copies(summaries: Sequence[Summary]) -> Iterator[Cut]:
+    """Yield the cut copies of all summaries."""
     chance = random.Random(5)
-    lines = ["| cut | half | copies | found | AUC over different texts |", "|---|---|--:|--:|--:|"]
     for half in HALVES:
-        own = [one.text for one in summaries if one.half == half]
-        whole = np.array([len(form_faults(text)) for text in own])
-        counts: dict[str, list[int]] = {}
-        for text in own:
+        for text in (one.text for one in summaries if one.half == half):
             for _ in range(CUTS):
                 for kind, copy in cuts(text, chance):
-                    counts.setdefault(kind, []).append(len(form_faults(copy)))
-        for kind, faults in counts.items():
-            cut = np.array(faults)
+                    yield Cut(half, kind, text, copy, form_faults(copy))
+
+
+def cut_lines(summaries: Sequence[Summary], copies: Sequence[Cut]) -> list[str]:
+    """Return the table of cut summaries against all undamaged ones, by the number of faults of their form."""
+    lines = [
+        "| cut | half | copies | found | AUC over different texts | found without a template |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for half in HALVES:
+        whole = np.array([len(form_faults(one.text)) for one in summaries if one.half == half])
+        own = [one for one in copies if one.half == half]
+        for kind in (*dict.fromkeys(one.kind for one in own), ""):
+            chosen = [one.faults for one in own if kind in (one.kind, "")]
+            cut = np.array(list(map(len, chosen)))
             area = ((cut[:, None] > whole) + 0.5 * (cut[:, None] == whole)).mean()
-            lines.append(f"| {kind} | {half} | {len(cut)} | {(cut > 0).mean():.1%} | {area:.3f} |")
+            untaught = np.mean([any(kind_of_fault(fault) != TEMPLATE_FAULT for fault in one) for one in chosen])
+            name = kind or "all kinds"
+            found = (cut > 0).mean()
+            lines.append(f"| {name} | {half} | {len(cut)} | {found:.1%} | {area:.3f} | {untaught:.1%} |")
     return lines
+
+
+def unseen_line(copies: Sequence[Cut]) -> str:
+    """Return what was cut where lines in a row are missing and nothing is found."""
+    unseen = [one for one in copies if one.kind == ROWS_CUT and not one.faults]
+    counts = Counter(map(kind_of_gap, unseen))
+    shares = "; ".join(f"{number / len(unseen):.0%} {gap}" for gap, number in counts.most_common())
+    return (
+        f"Nothing is found in {len(unseen)} copies with lines missing in a row. The cut took: {shares}.\n"
+        "Whole items leave no trace in the form."
+    )
+
+
+def kind_of_gap(cut: Cut) -> str:
+    """Return what the lines are that a copy lacks."""
+    whole, left = cut.text.split("\n"), cut.copy.split("\n")
+    start = next((at for at, pair in enumerate(zip(whole, left, strict=False)) if pair[0] != pair[1]), len(left))
+    end = start + len(whole) - len(left)
+    fences = [line.lstrip().startswith("```") for line in whole]
+    if sum(fences[:start]) % 2 and sum(fences[:end]) % 2:
+        return "lines from within code to within code"
+    follows = left[start] if start < len(left) else ""
+    before = left[start - 1] if start else ""
+    if not sum(fences[:start]) % 2 and (_START.match(follows) or not before.strip()):
+        return "whole items or paragraphs"
+    return "others"
+
+
+def kind_of_fault(fault: str) -> str:
+    """Return a fault without its numbers and names."""
+    return re.sub(r"<\w+>", "a tag", re.sub(r" (?:from|at) \d.*|: .*", "", fault))
+
+
+def fault_lines(summaries: Sequence[Summary], own: Sequence[str], copies: Sequence[Cut]) -> list[str]:
+    """Return the table of the faults of form: how often each is reported in undamaged and in cut texts."""
+    groups = {
+        "recorded": [form_faults(one.text) for one in summaries],
+        "extractive": list(map(form_faults, own)),
+        "ended early": [form_faults(text) for whole in own for text in ended_early(whole)],
+        "cut": [one.faults for one in copies],
+    }
+    counts = {
+        name: Counter(k for faults in group for k in set(map(kind_of_fault, faults)))
+        for name, group in groups.items()
+    }
+    lines = [f"| fault | {' | '.join(groups)} |", "|---|--:|--:|--:|--:|"]
+    lines.append(f"| texts | {' | '.join(f'{len(group):,}' for group in groups.values())} |")
+    for fault in sorted(set().union(*counts.values()), key=lambda fault: -counts["cut"][fault]):
+        cells = (f"{counts[name][fault] / max(1, len(group)):.1%}" for name, group in groups.items())
+        lines.append(f"| {fault} | {' | '.join(cells)} |")
+    any_fault = (f"{sum(map(bool, group)) / max(1, len(group)):.1%}" for group in groups.values())
+    return [*lines, f"| any | {' | '.join(any_fault)} |"]
+
+
+def own_summaries(folders: Iterable[Path]) -> list[str]:
+    """Return the summaries that the product writes without a model where recordings are managed again."""
+    texts: dict[str, None] = {}
+
+    def note(window: BlockingWindow) -> None:
+        written = (block.text or "" for block in window.blocks() if block.content_type == "summary")
+        texts.update(dict.fromkeys(text for text in written if len(text) >= MINIMUM_CHARACTERS))
+
+    setup = ReplaySetup(OWN_LIMIT)
+    for source in list(find_recordings(list(folders)))[::EVERY]:
+        prepared = PreparedRecording(source.load())
+        if len(prepared.history.calls) >= MINIMUM_CALLS and prepared.static_tokens <= setup.limits.usable_tokens:
+            simulate(prepared, setup, watch=note, probe=False)
+    return list(texts)
+
+
+def ended_early(text: str) -> Iterator[str]:
+    """Yield a summary of ours without its last section, without its last two, and so on, down to three."""
+    starts = [at for heading in HEADINGS.values() if (at := text.find(f"\n{heading}\n")) >= 0]
+    yield from (text[:at] for at in starts[3:])
 
 
 def harmless_lines(summaries: Sequence[Summary]) -> list[str]:
     """Return the table of harmless copies."""
     chance = random.Random(7)
     changes: dict[str, list[float]] = {}
-    new: dict[str, int] = {}
+    new: Counter[str] = Counter()
+    damaged: Counter[str] = Counter()
     for one in summaries:
         for kind, text in harmless(one.text, chance):
             event = one.judged(text)
             changes.setdefault(kind, []).append(abs((event.score or 0.0) - (one.event.score or 0.0)))
-            new[kind] = new.get(kind, 0) + (event.facts_contradicted > one.event.facts_contradicted)
+            new[kind] += event.facts_contradicted > one.event.facts_contradicted
+            damaged[kind] += len(event.form) > len(one.event.form)
     lines = [
-        "| change | summaries | mean change of score | largest | new contradictions |",
-        "|---|--:|--:|--:|--:|",
+        "| change | summaries | mean change of score | largest | new contradictions | new damage to the form |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
     lines += [
-        f"| {kind} | {len(values)} | {np.mean(values):.4f} | {max(values):.3f} | {new[kind]} |"
+        f"| {kind} | {len(values)} | {np.mean(values):.4f} | {max(values):.3f} | {new[kind]} | {damaged[kind]} |"
         for kind, values in changes.items()
     ]
     return lines
@@ -202,8 +323,11 @@ def cost_line(summaries: Sequence[Summary]) -> str:
     )
 
 
-def document(summaries: Sequence[Summary], rules: Sequence[str] = (), import_cost: str = "") -> str:
+def document(
+    summaries: Sequence[Summary], own: Sequence[str], rules: Sequence[str] = (), import_cost: str = ""
+) -> str:
     """Return the whole document."""
+    copies = list(cut_copies(summaries))
     parts = [
         "# What compactions lost: how far the probe can be trusted",
         f"{__doc__}".strip(),
@@ -212,8 +336,11 @@ def document(summaries: Sequence[Summary], rules: Sequence[str] = (), import_cos
         "Each contradiction in an undamaged summary counts as false here.",
         f"## Planted values and reversed rules\n\n{chr(10).join(planted_lines(summaries))}",
         PLANTED,
-        f"## Cut summaries\n\n{chr(10).join(cut_lines(summaries))}",
-        "The form is judged without the text that was replaced. Lines missing within one section leave no trace.",
+        f"## Cut summaries\n\n{chr(10).join(cut_lines(summaries, copies))}",
+        FORM,
+        unseen_line(copies),
+        f"### Faults of the form\n\n{chr(10).join(fault_lines(summaries, own, copies))}",
+        FAULTS,
         f"## Harmless changes\n\n{chr(10).join(harmless_lines(summaries))}",
         f"## Rules\n\n{chr(10).join(rules)}" if rules else "",
         f"## Facts of these summaries\n\n{chr(10).join(kinds_lines(summaries))}",
@@ -223,17 +350,20 @@ def document(summaries: Sequence[Summary], rules: Sequence[str] = (), import_cos
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def main(folders: Sequence[str]) -> int:
+def main(names: Sequence[str]) -> int:
     """Write the document, or print it for other folders; 0 also where there are no recordings."""
-    sessions = [one for name in folders for one in sessions_of(Path(name))] if folders else recorded_sessions()
+    recordings = Path(os.environ.get("WINDOWPANE_SESSIONS_DIR", "."))
+    folders = list(map(Path, names)) or [recordings, *(recordings.parent / name for name in BESIDE)]
+    sessions = [one for folder in folders for one in sessions_of(folder)] if names else recorded_sessions()
     summaries = [summary for session in sessions for summary in summaries_of(session)]
     if not summaries:
         print("no compaction with its summary is recorded")
         return 0
-    if folders:
-        print(document(summaries))
+    own = own_summaries(folder for folder in folders if folder.is_dir())
+    if names:
+        print(document(summaries, own))
     else:
-        text = document(summaries, rule_rows(), f"{import_cost(sessions)}")
+        text = document(summaries, own, rule_rows(), f"{import_cost(sessions)}")
         Path(__file__).with_name("LOSSES.md").write_text(text, encoding="utf-8")
     return 0
 

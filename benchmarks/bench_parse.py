@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.reader import FileStats, Reader
 
 ALLOWED_RATIO = 3.0

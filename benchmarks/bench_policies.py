@@ -20,10 +20,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from policies_pooled import pooled
-from policies_preface import PREFACE
-from policies_report import DEFAULT, Matched, Studied, chapter, values_of, verdicts
-from policies_results import refresh_results
+from policies.pooled import pooled
+from policies.preface import PREFACE
+from policies.report import DEFAULT, Matched, Studied, chapter, values_of, verdicts
+from policies.results import refresh_results
 
 from windowpane.evaluation.replay import (
     JoinedSource,

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 from bench_policies import KEEP_GROUPS, Task, fills, match_keeping, match_truncation, spread
-from policies_pooled import pooled_with_baselines
-from policies_report import (
+from policies.pooled import pooled_with_baselines
+from policies.report import (
     BASELINES,
     COMPARED,
     DEFAULT,

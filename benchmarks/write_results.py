@@ -16,7 +16,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from policies_results import policies_section
+from policies.results import policies_section
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "RESULTS.md"

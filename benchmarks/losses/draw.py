@@ -1,6 +1,6 @@
 """Draw sentences of recordings to be read by hand, as rows of `rules.jsonl` without labels.
 
-    WINDOWPANE_SESSIONS_DIR=... PYTHONPATH=benchmarks python benchmarks/losses/draw.py SEED
+    WINDOWPANE_SESSIONS_DIR=... PYTHONPATH=benchmarks python benchmarks/losses/draw.py SEED [SOURCE...]
 
 Drawn from all distinct sentences of user messages, system prompts and memory content, not from what the product
 finds, without those that `rules.jsonl` has. Nothing of `windowpane.fidelity` is used.
@@ -13,6 +13,7 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from truth.recordings import recorded_sessions
 from windowpane.core.events import BlockAdded
 
 SOURCES: Final = {"user_message": "user", "system_prompt": "system", "memory_injection": "memory"}
-NUMBER: Final = {"cue": 45, "prose": 20, "other": 4}
+NUMBER: Final = {"strong": 130, "cue": 45, "prose": 20, "other": 4}
 """Sentences of each stratum and source."""
 MAXIMUM_WEIGHT: Final = 40
 A_SESSION: Final = 5
@@ -34,14 +35,20 @@ CUE: Final = re.compile(
     r"|if|when|whenever|every|each|all|any|follow|stop|wait|confirm|instead|at most|at least|remember|stick|add"
     r"|run|write|check|nie|nicht|immer|nur|muss|darf|jamais|pas|toujours|doit|nunca|siempre|debe|sin)\b|[不必须禁ずべ]"
 )
+STRONG: Final = re.compile(
+    r"(?i)\b(?:never|always|must|shall|should|(?:do|does) not|(?:do|does|should|must)n['’]?t|only|avoid|ensure"
+    r"|make sure|without|unless|prefer|ask|instead|at (?:most|least)|from now on|every time|remember|stick)\b"
+)
 CODE: Final = re.compile(r"[{};]\s*$|^\s*[|<>$/]|=>|^\s*\S+\s*[=(]|^\W*$|^\s*(?:import|from|def|class|const)\b")
 
 
 def stratum_of(sentence: str) -> str:
-    """Return `other` for code, data and tables, `cue` for prose with a common word of rules, else `prose`."""
+    """Return `other` for code and data, `strong` or `cue` for prose with a word of rules, else `prose`."""
     letters = sum(map(str.isalpha, sentence))
     if CODE.search(sentence) or letters < 0.5 * len(sentence):
         return "other"
+    if STRONG.search(sentence):
+        return "strong"
     return "cue" if CUE.search(sentence) else "prose"
 
 
@@ -58,7 +65,7 @@ def context(text: str, at: int, sentence: str) -> str:
     return around if start == 0 else f"{text[:300].rsplit(chr(10), 1)[0]}\n\n…\n\n{around}"
 
 
-def main(seed: int) -> None:
+def main(seed: int, sources: Sequence[str]) -> None:
     """Print the drawn rows, and the number of sentences of each stratum to the error stream."""
     chance = random.Random(seed)
     path = Path(__file__).with_name("rules.jsonl")
@@ -67,7 +74,7 @@ def main(seed: int) -> None:
     for session in recorded_sessions():
         for event in session.events:
             block = event.data.block if isinstance(event.data, BlockAdded) else None
-            if block is None or block.content_type not in SOURCES or not block.text:
+            if block is None or SOURCES.get(block.content_type) not in sources or not block.text:
                 continue
             for at, sentence in sentences_in(block.text[:200_000]):
                 plain = " ".join(sentence.split()).lower()
@@ -75,7 +82,7 @@ def main(seed: int) -> None:
                     continue
                 seen.add(plain)
                 row = {
-                    "half": "fresh", "source": SOURCES[block.content_type], "stratum": stratum_of(sentence),
+                    "half": "users", "source": SOURCES[block.content_type], "stratum": stratum_of(sentence),
                     "session": session.key, "file": session.path.name, "origin": session.source,
                     "format": session.format, "procedure": False, "rule": None, "sentence": sentence,
                     "text": context(block.text, at, sentence),
@@ -94,4 +101,4 @@ def main(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2:] or tuple(SOURCES.values()))

@@ -23,15 +23,14 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.tracking.missteps import CORRECTION
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity import probe, rule_grammar
+from windowpane.fidelity import probe
+from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
-from windowpane.fidelity.rules import Rule, find_rules, rules_of
+from windowpane.fidelity.rules import SOURCE_OF, Rule, find_rules
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.playback import session_events
 
 CANDIDATES: Final = Path(__file__).with_name("rules.jsonl")
-FRESH: Final = "fresh"
-"""The candidates that were drawn and read last: no rule of the grammar was made on them."""
 _FIRST_DRAW: Final = {
     "user/cue": 2681, "user/prose": 4026, "user/other": 1174,
     "system/cue": 1804, "system/prose": 1842, "system/other": 377,
@@ -42,8 +41,14 @@ _SECOND_DRAW: Final = {
     "system/cue": 2049, "system/prose": 1619, "system/other": 307,
     "memory/cue": 3644, "memory/prose": 5517, "memory/other": 1989,
 }  # fmt: skip
-POPULATION: Final = {"tuning": _FIRST_DRAW, "reporting": _FIRST_DRAW, FRESH: _SECOND_DRAW}
+_USERS_DRAW: Final = {"user/strong": 896, "user/cue": 1758, "user/prose": 4344, "user/other": 1622}
+POPULATION: Final = {
+    "tuning": _FIRST_DRAW, "reporting": _FIRST_DRAW, "fresh": _SECOND_DRAW, "users": _USERS_DRAW
+}  # fmt: skip
 """Distinct sentences of each stratum in the recordings that the candidates of a half were drawn from."""
+_CONTENT_TYPE: Final = {source: content_type for content_type, source in SOURCE_OF.items()}
+IMPERATIVE: Final = pattern_of("imperative", "English")
+"""The start of a text that `do not` in front of it reverses."""
 MINIMUM_SHARE: Final = 0.4
 """Share of a found rule that a candidate has at least to be it, where lines were joined."""
 MAXIMUM_PLANTED: Final = 250
@@ -70,9 +75,10 @@ class Candidate:
     def rules(self) -> list[str]:
         """The rules that the product finds in it."""
         sentence = _plain(self.sentence)
+        block = replace(_block("read", self.text), content_type=_CONTENT_TYPE[self.source])
         return [
             rule
-            for rule in rules_of(self.text, self.source)  # type: ignore[arg-type]
+            for rule in (one.text for one in find_rules([block]))
             if (plain := _plain(rule)) in sentence
             or (sentence in plain and len(sentence) >= MINIMUM_SHARE * len(plain))
         ]
@@ -104,9 +110,10 @@ def candidates() -> list[Candidate]:
 def scores(half: str) -> Iterator[Score]:
     """Yield the scores of one half by source, and of all."""
     read = [one for one in candidates() if one.half == half and not one.procedure]
-    for source in ("user", "system", "memory", ""):
-        own = [one for one in read if one.source == source or not source]
-        yield _score(source or "all", own, read)
+    for source in dict.fromkeys(one.source for one in read):
+        yield _score(source, [one for one in read if one.source == source], read)
+    if half != "users":
+        yield _score("all", read, read)
 
 
 def _score(name: str, own: Sequence[Candidate], read: Sequence[Candidate]) -> Score:
@@ -144,7 +151,7 @@ def negated(text: str, _chance: random.Random) -> str | None:
     ):  # fmt: skip
         if re.search(found, text):
             return re.sub(found, other, text, count=1)
-    if re.match(r"[A-Z][a-z]+ ", text) and states_imperative(text):
+    if re.match(r"[A-Z][a-z]+ ", text) and IMPERATIVE.match(text):
         return f"Do not {text[0].lower()}{text[1:]}"
     return None
 
@@ -234,11 +241,6 @@ def _summary(taken: Taken) -> Block | None:
 
 def _block(name: str, text: str) -> Block:
     return Block(name, "user_message", len(text) // 4, 1, name, 1, name, len(text), "estimate", text)
-
-
-def states_imperative(text: str) -> bool:
-    """Return whether a text starts with an imperative, which `do not` in front of it reverses."""
-    return rule_grammar.IMPERATIVE.match(text) is not None
 
 
 # -- recordings ------------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def test_an_import_loads_one_reader(
     assert len(modules) <= 200
     assert readers == {
         "windowpane.sources.transcripts.reader", "windowpane.store.reads.reader",
-        f"windowpane.sources.transcripts.{reader}",
+        f"windowpane.sources.transcripts.formats.{reader}",
     }  # fmt: skip
     unwanted = ("windowpane.manager", "windowpane.fidelity.", "windowpane.agents", "windowpane.outputs")
     assert {name for name in modules if name.startswith(unwanted)} <= {"windowpane.fidelity.rule_survival"}

@@ -66,7 +66,7 @@ PRESUMED = {
         from windowpane.metrics import catalog as c
         from windowpane.metrics.catalog import _counter
         from windowpane.models.catalog import PackagedCatalog as catalog
-        from windowpane.sources.transcripts.formats import Format
+        from windowpane.sources.transcripts.formats.registry import Format
         c.ROLLOVERS = _counter("rollovers", "{rollover}", "Rollovers.", "window.rolled")
     """,
 }

@@ -34,6 +34,10 @@ def test_a_whole_summary_has_no_faults(text: str) -> None:
         ("## Goal\n## Notes\nAll tests pass.", "a heading has no text"),
         ("All tests pass.\n## Next", "it ends with a heading"),
         ("All tests pass. The next step is to update the", "it ends within a sentence"),
+        ("We read the notes, the plan, and", "it ends within a sentence"),
+        ("- The parser fails on long lines,", "it ends within a sentence"),
+        ("- The parser fails (in `api.py`, the", "it ends within a sentence"),
+        ("- Die Datei enthält den Namen der", "it ends within a sentence"),
         ("See `api.py and the others.\nAll tests pass.", "a line has an open mark"),
     ],
 )  # fmt: skip
@@ -43,6 +47,23 @@ def test_damage_is_named(text: str, fault: str) -> None:
 
 def test_a_list_within_an_item_starts_anew() -> None:
     assert form_faults("1. one:\n   1. a.\n   2. b.\n2. two:\n   1. c.\n3. three.") == ()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "api.py, src/tables/, docs/in", "src/tables/table_1.py, use_cache, de, la", "read, write, of",
+        "error: suite.error,", "FnoxError::NotFound {", "val message: String =", "src/components/",
+        "timeout=30; y", "Check how they handle this", "The docs, which the user asked for", "Regions US, DE",
+        "What we work with",
+    ],
+)  # fmt: skip
+def test_an_end_with_names_paths_or_code_is_whole(end: str) -> None:
+    assert form_faults(f"## Goal\nPort the client.\n## Artifacts\n- {end}") == ()
+
+
+def test_a_title_may_have_a_remark() -> None:
+    assert form_faults(WHOLE.replace("Pending Tasks:", "Pending Tasks (from the plan):")) == ()
 
 
 def test_faults_contain_nothing_of_the_summary() -> None:
@@ -57,9 +78,11 @@ def test_faults_contain_nothing_of_the_summary() -> None:
         ("```go\n\treturn nil\n}\n```", "brackets of a code block do not match"),
         ("```go\nfunc f() {\n\tif x {\n}\n```", "brackets of a code block do not match"),
         ("- Done:\n- Next is the parser.", "a line announces what does not follow"),
+        ("```go\nfunc f(\n}\n```", "brackets of a code block do not match"),
+        ("It was:\n   ```go\n   x = 1\n```", "a code block ends at another indent"),
+        ("1. one.\n2. two.\n3. three.\n2. two.", "numbering jumps from 3 to 2"),
+        ("1. one.\n2. two.\n22. more.\n23. last.", "numbering jumps from 2 to 22"),
         ("9. nine is done.\n   - in a.py\n10. ten is done.", "numbering starts at 9"),
-        ("Let me go th   - SaveChanges: 200 ms", "an item starts within a line"),
-        ("Analysis:\n\n- `a.py` changed.\nSummary:\nDone.", "Analysis has no start"),
         ("## A\n- a\n## B\n- b\n## C\n   - c", "a list starts at its second level"),
         ("Analysis:\nThe parser fails.", "section missing: Summary"),
     ],
@@ -74,7 +97,8 @@ def test_what_missing_lines_leave_behind_is_damage(text: str, fault: str) -> Non
         "```go\nfunc f() {\n\tif x {\n\t// ...\n```",
         "- Done:\n  - the parser\n- Next:\n\n  the lexer",
         '```py\nprint(")")\n```',
+        "- Run `pytest -q\n  tests` and **all\nof it** passes.",
     ],
 )
-def test_excerpts_and_announced_lists_are_no_damage(text: str) -> None:
+def test_excerpts_announced_lists_and_wrapped_marks_are_no_damage(text: str) -> None:
     assert form_faults(text) == ()

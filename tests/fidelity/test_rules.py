@@ -27,6 +27,8 @@ def rules(text: str, content_type: ContentType = "user_message") -> list[str]:
         "From now on, run the linter after every edit.",
         "Every commit message must name a ticket.",
         "Do not merge without my approval.",
+        "DO NOT MODIFY: tests and configuration files.",
+        "Return CLEAN if no defect is left; otherwise list each one with its line.",
         "Committe niemals direkt auf main.",
         "Frag mich bitte, bevor du etwas löschst.",
         "Du darfst nur Dateien in src/ ändern.",
@@ -100,6 +102,15 @@ def test_a_heading_that_forbids_is_part_of_its_items() -> None:
     assert rules("Never:\n- skip reviews of code\n- push to main", "memory_injection") == [
         "Never: skip reviews of code",
         "Never: push to main",
+    ]
+
+
+def test_a_list_of_what_must_not_be_done_is_read_with_its_long_heading() -> None:
+    heading = "Do not submit file creations or changes to any of the following files:"
+
+    assert rules(f"{heading}\n\n- helper scripts that you created") == [
+        heading,
+        f"{heading.removesuffix(':')}: helper scripts that you created",
     ]
 
 

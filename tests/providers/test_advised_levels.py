@@ -18,7 +18,7 @@ from tests.providers.test_mcp_agents import run
 
 from windowpane.core.agents import CLAUDE_CODE_AGENT, CODEX_AGENT, window_of
 from windowpane.models.catalog import packaged_catalog
-from windowpane.sources.transcripts.agent_settings import lines_for_level
+from windowpane.sources.installed_agents.settings import lines_for_level
 
 pytestmark = large
 STEP = 6_000

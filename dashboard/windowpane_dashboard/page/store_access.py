@@ -21,11 +21,12 @@ from windowpane.report.context_health import (
     MAXIMUM_SESSIONS,
     ContextHealth,
     SessionHealth,
-    read_health,
+    health_of,
+    latest_sessions,
     read_session_health,
 )
 from windowpane.store import open as store_opening
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.records import SessionRow
 from windowpane.store.search.content import ContentFilter, ContentHits
@@ -189,8 +190,8 @@ def _session_health(snapshot: StoreSnapshot, row: SessionRow) -> SessionHealth:
 
 @st.cache_data(show_spinner=False, max_entries=8, hash_funcs={StoreSnapshot: _path_and_version})
 def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
-    """Return `read_health`, cached while the store does not change, and each session while it does not."""
-    return read_health(snapshot.store, query, lambda row: _session_health(snapshot, row))
+    """Return the health of the latest sessions, cached while the store or the session does not change."""
+    return health_of([_session_health(snapshot, row) for row in latest_sessions(snapshot.store, query)])
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})

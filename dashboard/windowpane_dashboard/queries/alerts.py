@@ -11,12 +11,13 @@ from typing import Final
 import pandas as pd
 
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.core.events import NotificationDelivered, NotificationFailed
+from windowpane.core.events import NotificationDelivered, NotificationFailed, RulesFollowed
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.metrics.families import session_label
 from windowpane.report.headline import Phrase, Subject, joined
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.report.rule_survival import reported_rules
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import count, seconds
@@ -273,6 +274,19 @@ def deliveries(reader: EventReader, row: AlertRow) -> tuple[MessageDelivery, ...
             arrived = isinstance(data, NotificationDelivered)
             messages.append(MessageDelivery(data.channel, data.state, arrived, data.attempts, event.at, reason))
     return tuple(messages)
+
+
+def lost_rules_of(reader: EventReader, row: AlertRow) -> list[str]:
+    """Return the rules that an alert about lost rules counts, the worst first; the alert itself holds no text."""
+    if row.alert != "rule_lost":
+        return []
+    return [
+        rule.label
+        for one in _at(reader, row, row.fired_turn, "rules.followed")
+        if isinstance(data := one.event.data, RulesFollowed)
+        for rule in reported_rules(data, row.fired_turn, reader.content).lost
+        if rule.source != "system" and rule.text
+    ]
 
 
 def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[StoredEvent]:

@@ -9,9 +9,9 @@ from typing import Final, Literal, NamedTuple
 
 import pandas as pd
 
-from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated
+from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated, RulesFollowed
 from windowpane.core.vocabulary import FATES, Fate, severity
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count
@@ -44,6 +44,7 @@ class EvaluatedCompression:
     data: ContentCompressed
     fidelity: FidelityEvaluated | None
     window: CompactionMeasured | None = None
+    rules: RulesFollowed | None = None
 
     @property
     def sizes(self) -> ContentCompressed | CompactionMeasured:
@@ -69,8 +70,8 @@ def read_compressions(reader: EventReader, session_id: str) -> tuple[EvaluatedCo
     record = reader.events_or_damage(
         EventFilter(
             session_id=session_id,
-            types=("content.compressed", "compaction.measured", "fidelity.evaluated"),
-            limit=3 * COMPRESSIONS,
+            types=("content.compressed", "compaction.measured", "fidelity.evaluated", "rules.followed"),
+            limit=4 * COMPRESSIONS,
         )
     )
     return pair_compressions(intact_events(record))
@@ -84,6 +85,7 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
     seq_of = {one.event.event_id: one.seq for one in stored if isinstance(one.event.data, ContentCompressed)}
     evaluated: dict[int, FidelityEvaluated] = {}
     measured: dict[str, CompactionMeasured] = {}
+    followed: dict[str, RulesFollowed] = {}
     latest: dict[int, int] = {}
     for one in stored:
         data, turn = one.event.data, one.event.context.turn
@@ -91,6 +93,8 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
             latest[turn] = one.seq
         elif isinstance(data, CompactionMeasured):
             measured[data.of] = data
+        elif isinstance(data, RulesFollowed):
+            followed[data.of] = data
         elif isinstance(data, FidelityEvaluated):
             seq = seq_of.get(data.of or "", latest.get(turn))
             if seq is not None:
@@ -102,6 +106,7 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
             data,
             evaluated.get(one.seq),
             measured.get(one.event.event_id),
+            followed.get(one.event.event_id),
         )
         for one in stored
         if isinstance(data := one.event.data, ContentCompressed)
@@ -195,7 +200,7 @@ def facts_summary(fidelity: FidelityEvaluated) -> str:
     """Return a sentence about the facts that a compression kept and lost."""
     if not fidelity.facts_total:
         why = f": {fidelity.reason}" if fidelity.reason else ""
-        return f"The fate of its facts is unknown{why}."
+        return f"What became of its facts is unknown{why}."
     counts = fact_counts(fidelity)
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in reversed(FATES) if counts[outcome]]
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."

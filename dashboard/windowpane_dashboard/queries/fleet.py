@@ -18,10 +18,10 @@ from windowpane.config.schema import CostBudget
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
-from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
@@ -134,9 +134,9 @@ def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending])
 
 
 def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
-    """Return the band of the last turn that was measured."""
+    """Return the band of the row's next event, as its last turn has it."""
     turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
-    return next_band(turns[-1]) if turns else (None, None)
+    return next_event(row).band(turns[-1]) if turns else (None, None)
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:
@@ -216,7 +216,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
 
 
 def compactions_text(row: SessionRow) -> str:
-    """Return the number of compressions, marked where one hit in the middle of a task; empty without any."""
+    """Return the number of compactions, marked where one hit in the middle of a task; empty without any."""
     if not row.compressions:
         return ""
     return f"{row.compressions:,}{' ◆' if row.compressions_in_task else ''}"

@@ -18,6 +18,7 @@ from windowpane.core.events import (
     FidelityEvaluated,
     LimitChanged,
     PressureMeasured,
+    RulesFollowed,
     SessionStarted,
 )
 from windowpane.core.limits import WindowLimits
@@ -26,7 +27,7 @@ from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
@@ -35,7 +36,7 @@ from windowpane_dashboard.queries.events import event_line
 
 TRACK_EVENTS: Final = 5_000
 """Marked events of one session that its event track shows at most."""
-TRACK_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
+TRACK_TYPES: Final = tuple(name for name in MARK_OF if name != "alert.resolved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Timeline:
     """True where more events are marked than are shown."""
     facts: FactTotals | None
     """None where no compression was evaluated."""
+    lost_rules: int
     forecasts: ForecastRecord
     """Forecasts at the distance of the last one."""
     regrets: pd.DataFrame
@@ -104,13 +106,16 @@ def read_timeline(reader: EventReader, session_id: str) -> Timeline:
 
     marked = without_deleted(record(*TRACK_TYPES, *NOTE_EVENTS, limit=TRACK_EVENTS + 1))
     session, turns = reader.session(session_id), reader.turns(session_id)
-    compressed = intact_events(record("content.compressed"))
+    compressed, followed = intact_events(record("content.compressed")), intact_events(record("rules.followed"))
     return Timeline(
         turns=turns_frame(turns),
         spans=limit_spans(intact_events(record("session.started", "limit.changed", limit=500))),
         marks=marks_frame(marked[:TRACK_EVENTS]),
         marks_cut=len(marked) > TRACK_EVENTS,
         facts=fact_totals(intact_events(record("fidelity.evaluated"))),
+        lost_rules=max(
+            (one.event.data.lost for one in followed if isinstance(one.event.data, RulesFollowed)), default=0
+        ),
         forecasts=forecast_record(turns, compaction_turns(stored.event for stored in compressed)),
         regrets=regrets_frame(intact_events(record("content.regretted"))),
         latest=latest_pressure(reader, session_id),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from windowpane.alerts.delivery.notifier import TestResult, send_test
-from windowpane.alerts.engine import hysteresis
 from windowpane.alerts.guidance import GUIDANCE
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.alerts.summary import condition_text, value_text
+from windowpane.alerts.summary import condition_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.reads.project_reader import EventReader
@@ -23,6 +22,7 @@ from windowpane_dashboard.queries.alerts import (
     alert_title,
     deliveries,
     duration_text,
+    lost_rules_of,
     settings_text,
     silence_text,
 )
@@ -36,7 +36,8 @@ RESULT = "alerts_test_result"
 def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) -> None:
     """Draw a firing with its end, its deliveries and the runbook's entry."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
-    widgets.show_text(f"{row.summary}.")
+    for text in (row.summary, *lost_rules_of(store, row)):
+        widgets.show_text(f"{text}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         escape_markdown(
@@ -88,8 +89,7 @@ def runbook_entry(alert: str) -> None:
         return
     st.markdown(f"**First:** {rule.todo}")
     with st.expander("Runbook", icon=":material/menu_book:", expanded=True):
-        margin = value_text(hysteresis(rule), rule.unit) if hysteresis(rule) else "none"
-        st.caption(f"Condition: {escape_markdown(condition_text(rule))}; hysteresis {escape_markdown(margin)}.")
+        st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
         st.markdown(f"**How to see it.** {guidance.see}")

@@ -1,4 +1,4 @@
-"""One compression: its sizes, the outcome of its facts, and both sides next to each other.
+"""One compaction: its sizes, the outcome of its facts, and both sides next to each other.
 
 The content is an agent's: every character is escaped for Markdown, and nothing is given to the browser as HTML.
 """
@@ -12,6 +12,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.report.regrowth import Regrowth, read_regrowth
+from windowpane.report.rule_survival import reported_rules
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, seconds, tokens
@@ -64,7 +65,7 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     """Draw the compression of the address, else the one to read first."""
     recorded = store_access.compressions(snapshot, row)
     if not recorded:
-        st.text("No compression of this session can be read.")
+        st.text("No compaction of this session can be read.")
         return
     position = SessionAddress.from_query(st.query_params.to_dict())
     chosen = first_to_read(recorded, turn, is_turn_chosen=position.turn is not None)
@@ -75,7 +76,7 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     if len(recorded) > 1:
         key = widget_state.fresh_key(CHOICE, chosen, scope=turn)
         choice.selectbox(
-            "Compression",
+            "Compaction",
             range(len(recorded)),
             format_func=lambda at: plain(f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}"),
             key=key,
@@ -112,13 +113,13 @@ def _show(
     after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
     faults.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS)
     outcome = f"{data.outcome}: {data.reason}" if data.reason else data.outcome
-    parts = [f"{outcome}; trigger {data.trigger.replace('_', ' ')}"]
+    parts = [outcome]
     if window is not None and subject == "content":
         parts.append(
             f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"
         )
     if data.method:
-        parts.append(f"written by {data.method}")
+        parts.append("written without a model" if data.method == "extractive" else f"written by {data.method}")
     if data.duration_seconds is not None:
         parts.append(f"took {seconds(data.duration_seconds)}")
     if data.cost_dollars is not None:
@@ -128,6 +129,7 @@ def _show(
         widgets.show_text(sentence(regrowth.text))
     before, after = sides(store, row.session_id, compression)
     captured = before.captured or after.captured
+    _rules(store, compression)
     _facts(store, compression)
     if captured:
         before_and_after(before, after, fact_texts(store, compression.fidelity))
@@ -135,10 +137,21 @@ def _show(
         how_to_capture()
 
 
+def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
+    """Draw how many standing instructions stayed visible, and those that were lost or reversed."""
+    if compression.rules is None or compression.rules.survival is None:
+        return
+    rules = reported_rules(compression.rules, compression.turn, store.content)
+    widgets.show_text(f"{rules.summary}.")
+    for rule in rules.lost:
+        if rule.text:
+            widgets.show_text(sentence(rule.label))
+
+
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     fidelity = compression.fidelity
     if fidelity is None:
-        st.text("The fate of its facts was not evaluated.")
+        st.text("Its facts were not looked up.")
         return
     soundness = "" if fidelity.facts_contradicted and not fidelity.form else sentence(soundness_text(fidelity))
     widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
@@ -149,7 +162,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity.facts:
         frame = widgets.without_empty(facts_frame(store, fidelity), "text", "instead")
         text = st.column_config.TextColumn(width=300 if "instead" in frame else None)
-        widgets.table(frame, key="facts", alt="Facts of this compression", column_config={"text": text})
+        widgets.table(frame, key="facts", alt="Facts of this compaction", column_config={"text": text})
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

@@ -7,10 +7,12 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.forecasts import compaction_level_text, next_band, next_event, with_band
+from windowpane.text.forecasts import compaction_level_text, next_event, with_band
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
@@ -18,7 +20,6 @@ from windowpane.text.formats import (
     count,
     dollars,
     percent,
-    ratio,
     stated_totals,
     tokens,
     tokens_short,
@@ -26,7 +27,7 @@ from windowpane.text.formats import (
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import times
-from windowpane_dashboard.queries.alerts import alert_title
+from windowpane_dashboard.queries.alerts import alert_title, lost_rules_of
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -70,11 +71,12 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         )
 
 
-def alert_line(alert: AlertRow) -> None:
-    """Draw what an alert reported, where a link to it opens the page."""
+def alert_line(store: EventReader, alert: AlertRow) -> None:
+    """Draw what an alert reported, where a link to it opens the page, with the worst lost rule."""
     name = f"{severity_label(alert.severity)}: {alert_title(alert.alert)} at turn {alert.fired_turn}"
+    text = "; ".join([alert.summary, *lost_rules_of(store, alert)[:1]])
     with st.container(key="alert_line"):
-        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(alert.summary)}.")
+        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(plain(text))}.")
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
@@ -114,20 +116,21 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         text = f"{facts.damaged:,} of {facts.total:,}"
     elif not row.compressions and not row.evicted_tokens:
         text = "0"
-    return "Lost", text, "Facts that compactions lost or contradicted, of those looked up; – if unknown."
+    if timeline.lost_rules:
+        text = f"{count(timeline.lost_rules, 'rule')}, {text}"
+    return (
+        "Lost",
+        text,
+        "Rules and facts that compactions lost or contradicted; – if unknown.",
+    )
 
 
 def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
         ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
-        ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        (
-            "Fidelity",
-            ratio(row.fidelity),
-            "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
-        ),
-        ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
+        ("Growth", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
+        ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
 
 
@@ -155,14 +158,14 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     if timeline.latest is None:
         text = UNKNOWN
     elif is_live(row, time.time()):
-        text = with_band(event.turns, *next_band(timeline.latest))
+        text = with_band(event.turns, *event.band(timeline.latest))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
-        f"Turns until {event.name} from now: median (10–90 band).",
+        f"Turns until {event.name} from now; in parentheses the range that holds in 8 of 10 cases.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     if timeline.forecasts.text:
-        parts.append("A forecast held if its event came within the band.")
+        parts.append("A forecast held if its event came within the range.")
     if timeline.forecasts.open:
         parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)

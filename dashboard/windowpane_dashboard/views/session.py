@@ -84,12 +84,12 @@ def main() -> None:
             parent_link(snapshot.store, row)
             record_links(snapshot.store, row)
             if alert is not None:
-                alert_line(alert)
+                alert_line(snapshot.store, alert)
         phrases = session_phrases(
             row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
-            again=timeline.largest_again, live=is_live(row, time.time()),
+            lost_rules=timeline.lost_rules, again=timeline.largest_again, live=is_live(row, time.time()),
         )  # fmt: skip
-        linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
+        linked_headline(phrases, targets(replace(position, session=row.session_id), timeline), PAGE)
         with widgets.part():
             cost_sentence(snapshot, row)
         metrics_row(row, timeline, alert=alert)

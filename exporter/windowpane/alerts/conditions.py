@@ -42,7 +42,7 @@ from windowpane.core.events import (
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES, RuleFate
+from windowpane.core.vocabulary import LOST_FATES, REWOUND, STATIC_TYPES, ZONES
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -355,15 +355,10 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
 
 
 def _lost_rules(data: RulesFollowed) -> tuple[Occurrence, ...]:
-    """Return an occurrence for rules of the user and of memory files; a provider renews the system prompt."""
-    lost = sum(source.get(fate, 0) for source in (data.user, data.memory) for fate in LOST_FATES)
-    if not lost:
+    if not data.lost:
         return ()
     texts = (rule.text for rule in data.outcomes if rule.fate in LOST_FATES and rule.source != "system")
-    return (Occurrence("rule.lost", lost, subject=next(filter(None, texts), "")),)
-
-
-LOST_FATES: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
+    return (Occurrence("rule.lost", data.lost, subject=next(filter(None, texts), "")),)
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:

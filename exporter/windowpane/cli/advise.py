@@ -19,7 +19,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import MISSTEPS
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import rate
 
 if TYPE_CHECKING:
@@ -52,12 +52,17 @@ def command(
     Example:
       windowpane advise --repository shop --days 30
     """
-    from windowpane.evaluation.replay.compaction_threshold import read_advice  # slow to load
-    from windowpane.report.context_health import read_health
+    from windowpane.evaluation.replay.compaction_threshold import SessionEvidence, advice_by_agent  # slow to load
+    from windowpane.report.context_health import health_of, latest_sessions, read_session_health
 
     query = SessionFilter(agent=agent, at_from=_since(days), **names)
+    sessions, evidence = [], []
     with open_to_read(store_path) as store:
-        health, advice = read_health(store, query), read_advice(store, query)
+        for row in latest_sessions(store, query):
+            turns = store.turns(row.session_id)
+            sessions.append(read_session_health(store, row, turns))
+            evidence.append(SessionEvidence.read(store, row, turns))
+    health, advice = health_of(sessions), advice_by_agent(evidence)
     if as_json:
         print_json({"health": _health_data(health), "thresholds": [_advice_data(one) for one in advice]})
         return

@@ -38,7 +38,7 @@ from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.http.http_server import LOOPBACK, host_and_port
 from windowpane.outputs.http.service_discovery import http_status, reported_health
 from windowpane.outputs.remote.sink import waiting_base
-from windowpane.sources.transcripts.locations import claude_folder, default_folders
+from windowpane.sources.installed_agents.locations import claude_folder, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 from windowpane.store.writes.spool import waiting_files
 from windowpane.text import formats

@@ -24,7 +24,7 @@ from windowpane.sources.hooks.compacted_session import print_given_back
 from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.hooks.status import print_status
 from windowpane.sources.hooks.transcript import import_named_transcript
-from windowpane.sources.transcripts.locations import claude_folder
+from windowpane.sources.installed_agents.locations import claude_folder
 
 EVENTS: Final = ("PreCompact", "SessionStart", "SessionEnd")
 """Events that import the transcript: before a compaction, and when a session starts, resumes or ends."""

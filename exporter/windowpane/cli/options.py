@@ -15,7 +15,7 @@ from windowpane.config.paths import data_folder, default_store_file
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
-from windowpane.sources.transcripts.locations import default_folders, locations
+from windowpane.sources.installed_agents.locations import default_folders, locations
 
 DEMO_ONCE: Final = "demo-once"
 """Folder of the store that `windowpane demo --once` makes."""
@@ -259,7 +259,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     Raises `click.ClickException` with the choices.
     """
     from windowpane.core.redaction import stored_id
-    from windowpane.store.interface import SessionFilter
+    from windowpane.store.filters import SessionFilter
     from windowpane.store.writes.project_sessions import named_in_projects
 
     rows = store.find_sessions(prefix)

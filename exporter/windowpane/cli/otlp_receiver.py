@@ -25,7 +25,7 @@ from windowpane.sources.receiver.call_recorder import SOURCE, CallRecorder, Reco
 from windowpane.sources.receiver.endpoint import OtlpEndpoint
 from windowpane.sources.receiver.forwarding import Forwarder
 from windowpane.sources.receiver.intake import CLOSE_SECONDS, Emitted, Intake, Outlet
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import StoredEvent
 
 if TYPE_CHECKING:

@@ -117,7 +117,7 @@ def _by_settings(options: Mapping[str, Any]) -> tuple[LevelBySettings | None, Wi
     """Return how to find the level and the window of the program that runs in the *folder*, by its settings."""
     if not options.get("folder"):
         return None, None
-    from windowpane.sources.transcripts.agent_settings import LocalSettings
+    from windowpane.sources.installed_agents.settings import LocalSettings
 
     settings = LocalSettings(environment=os.environ, overrides=options["overrides"])
     folder = options["folder"]

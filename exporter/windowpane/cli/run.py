@@ -42,9 +42,9 @@ def command(*, program: tuple[str, ...], upstreams: tuple[str, ...], **options: 
       windowpane run -- claude
       windowpane run --agent reviewer -- python my_agent.py
     """
+    from windowpane.sources.installed_agents.arguments import stated_settings
     from windowpane.sources.proxy.programs import settings_of
     from windowpane.sources.proxy.upstreams import client_environment
-    from windowpane.sources.transcripts.agent_arguments import stated_settings
 
     if shutil.which(program[0]) is None:
         raise click.UsageError(f"no program {program[0]!r} on the path")

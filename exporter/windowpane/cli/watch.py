@@ -35,7 +35,7 @@ from windowpane.outputs.http.http_server import DEFAULT_PORT, start_http_server
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.notifier import configured_notifier
 from windowpane.sources.imports.watch import WatchedSession, Watcher
-from windowpane.sources.transcripts.locations import default_folders, locations
+from windowpane.sources.installed_agents.locations import default_folders, locations
 from windowpane.text.status_line import gauge_line
 
 POLL_SECONDS: Final = 0.5

@@ -82,6 +82,8 @@ def severity(kind: str, fate: Fate) -> tuple[int, int]:
 RULE_SOURCES: Final[tuple[RuleSource, ...]] = get_args(RuleSource)
 RULE_FATES: Final[tuple[RuleFate, ...]] = get_args(RuleFate)
 """From the mildest to the worst."""
+LOST_FATES: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
+"""Those of a rule that is not visible any more, the worst first."""
 
 COMPONENT_OF: Final[dict[ContentType, Component]] = {
     "system_prompt": "system_prompt",

@@ -1,8 +1,8 @@
 """Form: damage to a summary that can be seen without the text that it replaces.
 
-A summary that was cut ends within a sentence, misses sections of its agent's template, skips numbers or a level
-of its lists, announces what does not follow, or has open code blocks, brackets and tags. The faults contain
-nothing of the summary, only headings of public templates.
+A summary that was cut ends within a sentence, misses sections of its agent's template, has lists whose numbers
+skip or go back, announces what does not follow, or has code blocks, brackets and tags that do not match. The
+faults contain nothing of the summary, only headings of public templates.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Final
 MINIMUM_SECTIONS: Final = 3
 """Sections of a template by which a text is recognized as written to it."""
 MAXIMUM_GAP: Final = 8
-"""A longer step between two numbers is not a gap of a list."""
-MAXIMUM_START: Final = 40
-"""A list that continues from a number up to this one has lost its start."""
+"""After a longer step between two numbers the list has to continue: it may be a number in a sentence."""
+MAXIMUM_NUMBER: Final = 40
+"""A larger number is not that of an item."""
 ITEM_LINES: Final = 40
 """Lines after an item in which the next one is looked for."""
 MAXIMUM_FAULTS: Final = 12
+OPEN_BLOCK: Final = "a code block is not closed"
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
 TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
@@ -51,25 +52,25 @@ _HEADING: Final = re.compile(
 _LEVEL: Final = re.compile(r"\s{0,3}(#{1,6})\s")
 _NUMBERED: Final = re.compile(r"^(\s{0,12})(\d{1,2})[.)]\s+(\S?)")
 _ITEM: Final = re.compile(r"( {0,40})(?:[-*+]|\d{1,2}[.)])\s+\S")
+_PARAGRAPH_START: Final = re.compile(r"\n(?=\s{0,40}(?:[-*+] |[|#>\n]|\d{1,2}[.)] ))")
 _QUOTED: Final = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`]*`")
 _BRACKET: Final = re.compile(r"[()\[\]{}]")
+_CLOSING_OF: Final = {"(": ")", "[": "]", "{": "}"}
 _CLOSING: Final = re.compile(r"\s*[)\]}]+[;,]?")
 _TITLE: Final = re.compile(
     r"^\s{0,3}(?:#{1,6}\s{0,2})?(?:\d{1,2}[.)]\s{0,2})?[*_]{0,2}(?:\d{1,2}[.)]\s{0,2})?"
-    r"([A-Za-z][A-Za-z /&]{3,40})[*_]{0,2}(?::|\s{0,9}$)"
+    r"([A-Za-z][A-Za-z /&]{3,40})(?: \([^()\n]{1,60}\))?[*_]{0,2}(?::|\s{0,9}$)"
 )
 _TAG: Final = re.compile(
     r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
     r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
 )
-_ITEM_WITHIN: Final = re.compile(r"[^\s`] {2,40}(?:[-*+]|\d{1,2}\.) \S")
-_ANALYSIS_OF_ITEMS: Final = re.compile(r"(?m)^Analysis:\s{1,9}[-*+] ")
-"""The analysis of Claude Code starts with a sentence."""
 _UNENDED: Final = re.compile(
-    r"(?:[,(\[{“«/=+&]|\b(?:a|an|the|and|or|of|to|in|on|for|with|by|is|are|was|that|which|from|at|as|be|this|but"
-    r"|der|die|das|und|oder|mit|für|von|zu|le|la|les|et|ou|de|du|des|el|los|y|o|con|para|que))$",
-    re.IGNORECASE,
+    r"[^\W\d_]{2,} [^\W\d_]{2,},$"
+    r"| (?:the|and|or|but|which|because|und|oder|et|ou)$"
+    r"|(?<![,;]) (?:a|an|of|to|than|der|die|für|le|la|les|de|du|des|el|los|y|o|con|para)$"
 )
+"""The end of a line within a sentence; a list of names, a path or code does not end so."""
 
 
 def form_faults(text: str) -> tuple[str, ...]:
@@ -78,58 +79,65 @@ def form_faults(text: str) -> tuple[str, ...]:
         half = MAXIMUM_CHARACTERS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     body = FRAME.sub("", text).strip()
-    if not body:
-        return ()
-    lines, code, is_open = _parts(body)
-    prose = "\n".join(lines)
-    written = [line for line in lines if line.strip()]
-    followed = list(pairwise((*written, "")))
-    faults = dict.fromkeys(
-        (
-            *_missing_sections(prose, framed=CLAUDE_CODE in text),
-            *(["Analysis has no start"] if _ANALYSIS_OF_ITEMS.search(prose) else ()),
-            *_open_tags(body),
-            *(["a code block is not closed"] if is_open else ()),
-            *(["brackets of a code block do not match"] if any(map(_is_unbalanced, code)) else ()),
-            *_numbering(lines),
-            *_levels(followed),
-            *(["a line announces what does not follow"] if any(map(_announces_nothing, followed)) else ()),
-            *_empty_headings(followed),
-            *_broken_ends(written, is_open=is_open),
-        )
-    )
+    faults = dict.fromkeys(_faults(body, framed=CLAUDE_CODE in text)) if body else {}
     return tuple(faults)[:MAXIMUM_FAULTS]
 
 
-def _parts(text: str) -> tuple[list[str], list[str], bool]:
-    """Return the lines outside code blocks, the code blocks, and whether the last of them is open."""
+def _faults(body: str, *, framed: bool) -> Iterator[str]:
+    lines, code, block_fault = _parts(body)
+    prose = "\n".join(lines)
+    followed = list(pairwise((*filter(str.strip, lines), "")))
+    yield from _missing_sections(prose, framed=framed)
+    yield from _open_tags(body)
+    if block_fault:
+        yield block_fault
+    if any(map(_is_unbalanced, code)):
+        yield "brackets of a code block do not match"
+    yield from _numbering(lines)
+    yield from _levels(followed)
+    if any(map(_announces_nothing, followed)):
+        yield "a line announces what does not follow"
+    yield from _empty_headings(followed)
+    if block_fault != OPEN_BLOCK and _ends_within_sentence(prose.rstrip().rpartition("\n")[2]):
+        yield "it ends within a sentence"
+    if any(part.count("`") % 2 or part.count("**") % 2 for part in _PARAGRAPH_START.split(prose)):
+        yield "a line has an open mark"
+
+
+def _parts(text: str) -> tuple[list[str], list[str], str | None]:
+    """Return the lines outside code blocks, the code blocks, and what is wrong with the marks around these."""
     prose: list[str] = []
     blocks: list[list[str]] = []
-    is_open = False
+    opened: int | None = None
+    fault = None
     for line in text.split("\n"):
-        if line.lstrip().startswith("```"):
-            if not is_open:
+        indent = len(line) - len(line.lstrip())
+        if line.startswith("```", indent):
+            if opened is None:
                 prose.append("`code`")
                 blocks.append([])
-            is_open = not is_open
-        elif is_open:
-            blocks[-1].append(line)
-        else:
+            elif opened != indent:
+                fault = "a code block ends at another indent"
+            opened = indent if opened is None else None
+        elif opened is None:
             prose.append(line)
-    return prose, ["\n".join(lines) for lines in blocks], is_open
+        else:
+            blocks[-1].append(line)
+    return prose, ["\n".join(lines) for lines in blocks], fault if opened is None else OPEN_BLOCK
 
 
 def _is_unbalanced(code: str) -> bool:
-    """Return whether code closes a bracket that it has not opened, or ends with one while others are open.
+    """Return whether code closes another bracket than the last open one, or ends with one while others are open.
 
     An excerpt may break off, so that open brackets alone prove nothing.
     """
-    plain, depth = _QUOTED.sub("", code).rstrip(), 0
+    plain, awaited = _QUOTED.sub("", code).rstrip(), [""]
     for bracket in _BRACKET.findall(plain):
-        depth += 1 if bracket in "([{" else -1
-        if depth < 0:
+        if bracket in _CLOSING_OF:
+            awaited.append(_CLOSING_OF[bracket])
+        elif awaited.pop() != bracket:
             return True
-    return depth > 0 and _CLOSING.fullmatch(plain[plain.rfind("\n") + 1 :]) is not None
+    return len(awaited) > 1 and _CLOSING.fullmatch(plain[plain.rfind("\n") + 1 :]) is not None
 
 
 def _missing_sections(text: str, *, framed: bool) -> Iterator[str]:
@@ -174,7 +182,7 @@ def _open_tags(text: str) -> Iterator[str]:
 
 
 def _numbering(lines: list[str]) -> Iterator[str]:
-    """Yield the gaps in numbered lists; a list within an item ends with it."""
+    """Yield the gaps in numbered lists; a list within an item ends with it, and a new list starts at 1."""
     last: dict[int, int] = {}
     """The last number of the list at each indent."""
     for index, line in enumerate(lines):
@@ -183,14 +191,15 @@ def _numbering(lines: list[str]) -> Iterator[str]:
             continue
         indent, number = len(match[1]), int(match[2])
         last = {depth: own for depth, own in last.items() if depth <= indent}
-        before = last.get(indent)
-        if before is not None and 1 < number - before <= MAXIMUM_GAP:
-            yield f"numbering jumps from {before} to {number}"
-        if before is None and 1 < number <= MAXIMUM_START:
-            following = lines[index + 1 : index + 1 + ITEM_LINES]
-            if number <= MAXIMUM_GAP or any(own.startswith(f"{match[1]}{number + 1}. ") for own in following):
-                yield f"numbering starts at {number}"
+        before = last.get(indent, 0)
         last[indent] = number
+        if number in (1, before + 1) or number > MAXIMUM_NUMBER:
+            continue
+        following = lines[index + 1 : index + 1 + ITEM_LINES]
+        if number - before <= MAXIMUM_GAP or any(
+            own.startswith(f"{match[1]}{number + 1}. ") for own in following
+        ):
+            yield f"numbering jumps from {before} to {number}" if before else f"numbering starts at {number}"
 
 
 def _empty_headings(followed: list[tuple[str, str]]) -> Iterator[str]:
@@ -209,13 +218,5 @@ def _level(heading: str) -> int:
     return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
 
 
-def _broken_ends(written: list[str], *, is_open: bool) -> Iterator[str]:
-    """Yield the sentences that break off, at the end and within the text."""
-    lines = [line.strip() for line in written]
-    if lines and not is_open and _UNENDED.search(lines[-1]):
-        yield "it ends within a sentence"
-    for line in lines:
-        if line.count("`") % 2 or line.count("**") % 2:
-            yield "a line has an open mark"
-        if not line.startswith("|") and _ITEM_WITHIN.search(line):
-            yield "an item starts within a line"
+def _ends_within_sentence(line: str) -> bool:
+    return _UNENDED.search(line) is not None or line.count("(") > line.count(")")

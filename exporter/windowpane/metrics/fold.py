@@ -157,7 +157,7 @@ class MetricState:
 
     def _is_copied(self, context: EventContext) -> bool:
         data = self._copied.get(context.session_id)
-        return data is not None and data.first_turn <= context.turn <= data.last_turn
+        return data is not None and data.covers(context.turn)
 
     def _set_gauges(self, events: Sequence[Event], start: int, failed: dict[int, Exception]) -> None:
         """Set the gauges of the session by the events from position *start* on; add the errors to *failed*.

@@ -18,7 +18,7 @@ from typing import Final
 from windowpane.core.events import ContentCompressed, MisstepObserved
 from windowpane.core.vocabulary import MISSTEPS, Misstep
 from windowpane.report.calls import calls_after, ended_turns
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text.formats import count, percent, rate
@@ -300,18 +300,10 @@ def missteps_of(health: SessionHealth) -> SessionMissteps:
     )
 
 
-def read_health(
-    store: EventReader, query: SessionFilter, read: Callable[[SessionRow], SessionHealth] | None = None
-) -> ContextHealth:
-    """Read the health of the latest sessions that match *query*; those with copied calls do not count.
-
-    *read* reads one session; by default `read_session_health`.
-    """
+def latest_sessions(store: EventReader, query: SessionFilter) -> list[SessionRow]:
+    """Return the latest sessions that match *query*; those with copied calls do not count."""
     rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))
-    own = [row for row in rows if not row.copied_turns]
-    if read is None:
-        return health_of([read_session_health(store, row, store.turns(row.session_id)) for row in own])
-    return health_of([read(row) for row in own])
+    return [row for row in rows if not row.copied_turns]
 
 
 # -- comparison -----------------------------------------------------------------------------------------------

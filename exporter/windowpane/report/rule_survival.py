@@ -10,15 +10,13 @@ from textwrap import shorten
 from typing import Final, NamedTuple
 
 from windowpane.core.events import NO_RULES, RulesFollowed
-from windowpane.core.vocabulary import RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.core.vocabulary import LOST_FATES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
 from windowpane.text.formats import count, percent
 from windowpane.text.labels import RULE_FATE_LABELS, RULE_SOURCE_LABELS
 
-SHOWN: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
-"""Fates whose rules are listed, the worst first."""
 MAXIMUM_SHOWN: Final = 20
 SHOWN_CHARACTERS: Final = 160
 
@@ -49,6 +47,8 @@ class ReportedRules:
     """Rules by what became of them; empty if that is unknown."""
     counts_by_source: dict[RuleSource, dict[RuleFate, int]]
     survival: float | None
+    lost_count: int
+    """Rules of the user and of memory files that are lost or reversed."""
     lost: tuple[ReportedRule, ...]
     followed_by_compactions: tuple[int, ...]
     visible_by_compactions: tuple[int, ...]
@@ -75,13 +75,14 @@ class ReportedRules:
 def reported_rules(data: RulesFollowed, turn: int, text_of: Callable[[str], str | None]) -> ReportedRules:
     """Return the rules of one compaction; *text_of* returns a stored text by its digest."""
     counts = {fate: number for fate in RULE_FATES if (number := data.count(fate))}
-    listed = [rule for rule in data.outcomes if rule.fate in SHOWN][:MAXIMUM_SHOWN]
+    listed = [rule for rule in data.outcomes if rule.fate in LOST_FATES][:MAXIMUM_SHOWN]
     return ReportedRules(
         turn,
         data.compaction,
         counts,
         {source: dict(getattr(data, source)) for source in RULE_SOURCES if getattr(data, source)},
         data.survival,
+        data.lost,
         tuple(ReportedRule(rule.fate, rule.source, text_of(rule.digest)) for rule in listed),
         data.followed_by_compactions,
         data.visible_by_compactions,

@@ -31,7 +31,7 @@ from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, comp
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
@@ -79,11 +79,9 @@ class ReportedEviction:
 
     @property
     def text(self) -> str:
-        """The removal and its reason: `3 blocks evicted: masked`, `63,218 tokens removed: cause unknown`."""
-        removed = (
-            f"{self.counted} evicted" if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens removed"
-        )
-        return f"{removed}: {self.reason}" if self.reason else removed
+        """The removal and its reason: `3 blocks removed: masked`, `63,218 tokens removed: cause unknown`."""
+        removed = self.counted if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens"
+        return f"{removed} removed: {self.reason}" if self.reason else f"{removed} removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,8 @@ class SessionReport:
         """The state of the window in one sentence."""
         return session_headline(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
-            again=largest_again((one.target, one.tokens) for one in self.regrets), live=self.live,
+            lost_rules=max((one.lost_count for one in self.rules), default=0), live=self.live,
+            again=largest_again((one.target, one.tokens) for one in self.regrets),
         )  # fmt: skip
 
     @property

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
             """Median of the turns until the agent compacts by itself; None where its level is unknown."""
             ...
 
-    class Banded(Forecasted, Protocol):
-        """A turn or measurement with the 10–90 bands of both forecasts as well."""
+    class Banded(Protocol):
+        """A turn or measurement with the 10–90 bands of both forecasts."""
 
         @property
         def turns_until_red_p10(self) -> float | None:
@@ -78,19 +78,18 @@ class NextEvent:
         """The event and its turns for a narrow column: `red 4`, `compact 12`."""
         return f"{'red' if self.name == 'red' else 'compact'} {turns_until(self.turns)}"
 
+    def band(self, measured: Banded) -> tuple[float | None, float | None]:
+        """Return the 10–90 band of the turns until it, as *measured* has it."""
+        if self.name == "compaction":
+            return measured.turns_until_compaction_p10, measured.turns_until_compaction_p90
+        return measured.turns_until_red_p10, measured.turns_until_red_p90
+
 
 def next_event(forecasted: Forecasted) -> NextEvent:
     """Return the agent's own compaction where its level is known, else red."""
     if forecasted.turns_until_compaction is not None:
         return NextEvent("compaction", forecasted.turns_until_compaction)
     return NextEvent("red", forecasted.turns_until_red)
-
-
-def next_band(measured: Banded) -> tuple[float | None, float | None]:
-    """Return the 10–90 band of the turns until the next event."""
-    if measured.turns_until_compaction is not None:
-        return measured.turns_until_compaction_p10, measured.turns_until_compaction_p90
-    return measured.turns_until_red_p10, measured.turns_until_red_p90
 
 
 def with_band(median: float | None, early: float | None, late: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.text.forecasts import next_band, next_event
+from windowpane.text.forecasts import next_event
 from windowpane.text.formats import in_ascii, percent, tokens_short, turns_band
 from windowpane.text.zones import ZONE_SHAPES, gauge, zone_mark
 
@@ -24,7 +24,7 @@ def gauge_line(pressure: Pressure, *, unicode: bool = True) -> str:
     line = f"{gauge(pressure.utilization)} {percent(pressure.utilization, estimated=estimated)} {zone}"
     event = next_event(pressure)
     if event.text:
-        band = turns_band(*next_band(pressure))
+        band = turns_band(*event.band(pressure))
         line += f"  {event.text}" + (f" ({band})" if band else "")
     return line if unicode else in_ascii(line)
 

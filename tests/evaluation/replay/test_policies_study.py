@@ -25,8 +25,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
         return importlib.import_module(name)
 
     yield load
-    for name in ("bench_policies", "policies_report", "policies_results", "policies_preface", "policies_pooled"):
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"bench_policies", "policies"}]:
+        sys.modules.pop(name)
 
 
 def sized(bench: Any, sizes: list[int]) -> list[Any]:
@@ -56,7 +56,7 @@ def test_joined_recordings_fill_their_window_and_share_no_session(bench: Any) ->
 
 
 def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_least(bench: Any) -> None:
-    report = bench("policies_report")
+    report = bench("policies.report")
     regrets = {"cascade": (0, 0.2), "baseagent": (3, 0.0), "picoclaw": (0, 0.1), "ai_sdk_go": (9, 0.0)}
 
     class Measures:
@@ -75,7 +75,7 @@ def test_the_best_preset_is_the_one_of_least_regret_among_those_that_overflow_le
 
 def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
     """The mean is over windows, the interval over sessions, as windows of one session are not independent."""
-    clustered = bench("policies_pooled").clustered
+    clustered = bench("policies.pooled").clustered
     many = clustered([[-0.02]] * 10 + [[0.01]] * 10)
     few = clustered([[-0.02] * 10, [0.01] * 10])
 
@@ -86,7 +86,7 @@ def test_a_session_is_drawn_with_all_its_windows(bench: Any) -> None:
 
 
 def test_a_baseline_that_overflowed_is_compared_separately(bench: Any) -> None:
-    report, pooled = bench("policies_report"), bench("policies_pooled")
+    report, pooled = bench("policies.report"), bench("policies.pooled")
 
     def studied(name: str, overflows: int) -> Any:
         matched = report.Matched("truncate", {"regret_ratio": 0.1}, overflows=overflows)
@@ -99,7 +99,7 @@ def test_a_baseline_that_overflowed_is_compared_separately(bench: Any) -> None:
 
 
 def test_results_contain_the_studys_verdicts_and_tables(bench: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    results = bench("policies_results")
+    results = bench("policies.results")
     policies, target = tmp_path / "POLICIES.md", tmp_path / "RESULTS.md"
     policies.write_text(
         "# Policies\n\n## Regret of the default, all sessions\n\n- 8k: better.\n\n"

@@ -28,7 +28,7 @@ from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.endpoint import IngestEndpoint
 from windowpane.outputs.remote.group_commit import GroupCommit
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.testing import chat_reply
 
 ALPHA, BETA, OWN = "alpha-token-0123456789", "beta-token-0123456789", "own-token-0123456789"

@@ -18,8 +18,8 @@ from windowpane.core.events import Event
 from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten
 from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.pipeline import playback_settings
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.playback import DeferredPlayer, session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats

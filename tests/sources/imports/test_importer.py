@@ -17,8 +17,8 @@ from windowpane.core.events import Event
 from windowpane.exceptions import StoreError, UnknownFormatError
 from windowpane.sources.imports import importer
 from windowpane.sources.imports.importer import import_paths
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import Record

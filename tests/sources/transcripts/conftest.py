@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 
 sys.path.insert(0, str(Path(__file__).parent))
 

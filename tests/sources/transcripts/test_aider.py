@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from reads import Read
 
-from windowpane.sources.transcripts.aider.analytics import AiderAnalyticsReader
-from windowpane.sources.transcripts.aider.history import AiderHistoryReader
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.formats.aider.analytics import AiderAnalyticsReader
+from windowpane.sources.transcripts.formats.aider.history import AiderHistoryReader
 from windowpane.sources.transcripts.records import (
     Cleared,
     ContentAdded,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.sources.transcripts.exchanges import body_files
-from windowpane.sources.transcripts.exchanges.body_files import read_body_file
+from windowpane.sources.transcripts.formats.exchanges import body_files
+from windowpane.sources.transcripts.formats.exchanges.body_files import read_body_file
 
 
 def test_a_file_of_a_body_is_read(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from reads import Json, Read, WordCounter, digest, read_rows
 
 from windowpane.core.events import Event
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.playback import session_events
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import Reader

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from reads import Read
 
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import (
     Broken,

@@ -11,7 +11,7 @@ import pytest
 from reads import Read, WordCounter, digest, read_rows
 
 from windowpane.core.events import BlockAdded, BlocksEvicted, PressureMeasured
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.playback import session_events
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import ContentAdded, ContentRemoved

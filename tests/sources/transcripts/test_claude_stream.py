@@ -7,8 +7,8 @@ from pathlib import Path
 
 from reads import Read
 
-from windowpane.sources.transcripts.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.claude_code.stream import ClaudeStreamReader
 from windowpane.sources.transcripts.records import (
     ContentAdded,
     LimitStated,

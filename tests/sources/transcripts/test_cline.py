@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from reads import Json, Read
 
-from windowpane.sources.transcripts.cline.reader import ClineReader
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.formats.cline.reader import ClineReader
 from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,

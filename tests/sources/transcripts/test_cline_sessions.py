@@ -11,9 +11,9 @@ from reads import Json, Read
 
 from windowpane.cli import main
 from windowpane.core.events import Usage
-from windowpane.sources.transcripts.cline.session_reader import ClineSessionReader
+from windowpane.sources.installed_agents.locations import default_folders
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.locations import default_folders
+from windowpane.sources.transcripts.formats.cline.session_reader import ClineSessionReader
 from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,

@@ -10,9 +10,9 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
-from windowpane.sources.transcripts.codex.early import CodexDocumentReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.codex.early import CodexDocumentReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
 from windowpane.sources.transcripts.records import (
     Broken,
     Compacted,
@@ -398,6 +398,15 @@ def test_injected_content_is_known_by_the_kinds_that_a_message_states(tmp_path: 
     read = Rollout().start().item("message", **message).message("assistant", "ok").count(10).read(tmp_path)
 
     assert read.order[1:3] == ["memory_injection", "user_message"]
+
+
+@pytest.mark.parametrize("start", ["recommended_plugins", "skill", "subagent_notification"])
+def test_injected_content_is_known_by_the_start_of_its_text(start: str, tmp_path: Path) -> None:
+    """A title would be made of it otherwise."""
+    written = f"<{start}>\nHere is a list.\n</{start}>"
+    read = Rollout().start().message("user", written).message("user", "go").message("assistant", "ok").count(10)
+
+    assert read.read(tmp_path).order[1:3] == ["memory_injection", "user_message"]
 
 
 def test_a_call_has_the_id_of_the_record_before_its_count(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from reads import Read
 
 from windowpane.exceptions import SourceError
 from windowpane.sources.transcripts import compressed
-from windowpane.sources.transcripts.agent_sidecar import has_ended
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.formats.agent_sidecar import has_ended
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
 from windowpane.sources.transcripts.records import SessionDescribed, SessionOpened
 
 zstd = pytest.importorskip("backports.zstd")

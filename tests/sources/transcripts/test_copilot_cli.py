@@ -12,10 +12,10 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.events import Usage
-from windowpane.sources.transcripts.copilot_cli.event_types import _KNOWN
-from windowpane.sources.transcripts.copilot_cli.history import CopilotHistoryReader
-from windowpane.sources.transcripts.copilot_cli.reader import CopilotReader
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.copilot_cli.event_types import _KNOWN
+from windowpane.sources.transcripts.formats.copilot_cli.history import CopilotHistoryReader
+from windowpane.sources.transcripts.formats.copilot_cli.reader import CopilotReader
 from windowpane.sources.transcripts.records import (
     Cleared,
     Compacted,

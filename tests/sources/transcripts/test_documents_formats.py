@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.swe_agent import SweAgentReader
+from windowpane.sources.transcripts.formats.tau_bench import Tau2Reader, TauBenchReader
 from windowpane.sources.transcripts.reader import FileStats, Problem, Reader
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
-from windowpane.sources.transcripts.swe_agent import SweAgentReader
-from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 OPENING = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look at one."}]

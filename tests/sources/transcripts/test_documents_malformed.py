@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from windowpane.core.vocabulary import CONTENT_TYPES
 from windowpane.exceptions import SourceError
 from windowpane.sources.transcripts import json_document as documents
+from windowpane.sources.transcripts.formats.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.swe_agent import SweAgentReader
+from windowpane.sources.transcripts.formats.tau_bench import Tau2Reader, TauBenchReader
 from windowpane.sources.transcripts.json_document import DocumentLog, JsonObject
-from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
 from windowpane.sources.transcripts.reader import MAXIMUM_DOCUMENT_BYTES, FileStats, Problem, Reader
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
-from windowpane.sources.transcripts.swe_agent import SweAgentReader
-from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 USAGE = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from windowpane.sources.transcripts.formats.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.swe_agent import SweAgentReader
+from windowpane.sources.transcripts.formats.tau_bench import Tau2Reader, TauBenchReader
 from windowpane.sources.transcripts.json_document import shape_of
-from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
-from windowpane.sources.transcripts.swe_agent import SweAgentReader
-from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
 
 READERS = (MiniSweAgentReader(), OpenAIChatReader(), SweAgentReader(), TauBenchReader(), Tau2Reader())
 MESSAGES = [{"role": "user", "content": "Look."}, {"role": "assistant", "content": "A cat."}]

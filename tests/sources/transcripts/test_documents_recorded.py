@@ -13,14 +13,14 @@ import pytest
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import PressureMeasured
 from windowpane.models.tokens import counter_for
-from windowpane.sources.transcripts.mini_swe_agent import MiniSweAgentReader
-from windowpane.sources.transcripts.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.mini_swe_agent import MiniSweAgentReader
+from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
+from windowpane.sources.transcripts.formats.swe_agent import SweAgentReader
+from windowpane.sources.transcripts.formats.tau_bench import Tau2Reader, TauBenchReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem, Reader
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, Record, SessionClosed, SessionOpened
-from windowpane.sources.transcripts.swe_agent import SweAgentReader
-from windowpane.sources.transcripts.tau_bench import Tau2Reader, TauBenchReader
 
 READERS: dict[str, Reader] = {
     reader.format: reader

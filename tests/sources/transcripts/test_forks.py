@@ -14,15 +14,15 @@ from test_branches import entry, reply, user
 
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import playback_settings
-from windowpane.sources.transcripts.claude_code.reader import ClaudeCodeReader
-from windowpane.sources.transcripts.codex.reader import CodexReader
 from windowpane.sources.transcripts.discovery import all_readers
+from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.json_lines import parse_rows
-from windowpane.sources.transcripts.pi import PiReader
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 
 PARENT = "019a0000-0000-7000-8000-000000000001"

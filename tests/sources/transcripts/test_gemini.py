@@ -10,8 +10,8 @@ import pytest
 from reads import Json, Read, read_rows
 
 from windowpane.core.codec import encode
-from windowpane.sources.transcripts.gemini.qwen import QwenReader
-from windowpane.sources.transcripts.gemini.reader import GeminiDocumentReader, GeminiLinesReader
+from windowpane.sources.transcripts.formats.gemini.qwen import QwenReader
+from windowpane.sources.transcripts.formats.gemini.reader import GeminiDocumentReader, GeminiLinesReader
 from windowpane.sources.transcripts.playback import session_events
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (

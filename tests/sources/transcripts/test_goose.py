@@ -14,9 +14,9 @@ from reads import Json, Read, read_rows
 
 from windowpane.cli import main
 from windowpane.core.events import Usage
+from windowpane.sources.installed_agents.locations import default_folders
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
-from windowpane.sources.transcripts.goose.reader import GooseDatabaseReader, GooseLinesReader
-from windowpane.sources.transcripts.locations import default_folders
+from windowpane.sources.transcripts.formats.goose.reader import GooseDatabaseReader, GooseLinesReader
 from windowpane.sources.transcripts.records import (
     Compacted,
     ContentAdded,

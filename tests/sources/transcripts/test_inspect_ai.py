@@ -13,8 +13,8 @@ from reads import Read
 from windowpane.exceptions import SourceError
 from windowpane.models.wire.calls import message_blocks
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.exchanges import inspect_ai
-from windowpane.sources.transcripts.exchanges.inspect_ai import InspectReader
+from windowpane.sources.transcripts.formats.exchanges import inspect_ai
+from windowpane.sources.transcripts.formats.exchanges.inspect_ai import InspectReader
 from windowpane.sources.transcripts.records import (
     CallSent,
     ReplyReceived,

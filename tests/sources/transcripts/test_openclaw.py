@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
+from windowpane.sources.installed_agents.locations import default_folders
 from windowpane.sources.transcripts import compressed
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.locations import default_folders
-from windowpane.sources.transcripts.openclaw import OpenClawDatabaseReader
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats.openclaw import OpenClawDatabaseReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.records import ModelCalled, SessionOpened
 
 USAGE = {"input": 10, "output": 5, "cacheRead": 90, "cacheWrite": 0}

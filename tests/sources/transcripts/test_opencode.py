@@ -13,7 +13,7 @@ from reads import Json, Read
 
 from windowpane.core.codec import encode
 from windowpane.models.tokens import counter_for
-from windowpane.sources.transcripts.opencode.reader import OpencodeExportReader
+from windowpane.sources.transcripts.formats.opencode.reader import OpencodeExportReader
 from windowpane.sources.transcripts.playback import session_events
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (

@@ -16,10 +16,10 @@ from test_opencode_stores import SCHEMA
 
 from windowpane.core.events import Usage
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
+from windowpane.sources.transcripts.formats.opencode.reader import OpencodeStorageReader
+from windowpane.sources.transcripts.formats.opencode.session import OpencodeSession
+from windowpane.sources.transcripts.formats.opencode.session_messages import SessionMessages
 from windowpane.sources.transcripts.json_document import DocumentLog, JsonObject
-from windowpane.sources.transcripts.opencode.reader import OpencodeStorageReader
-from windowpane.sources.transcripts.opencode.session import OpencodeSession
-from windowpane.sources.transcripts.opencode.session_messages import SessionMessages
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (
     Compacted,

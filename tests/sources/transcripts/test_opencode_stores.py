@@ -19,10 +19,10 @@ from windowpane.sources.imports.importer import import_file, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
 from windowpane.sources.imports.watch import Watcher
+from windowpane.sources.installed_agents.locations import default_folders
 from windowpane.sources.transcripts.databases import SessionState
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
-from windowpane.sources.transcripts.locations import default_folders
-from windowpane.sources.transcripts.opencode.reader import OpencodeDatabaseReader, OpencodeStorageReader
+from windowpane.sources.transcripts.formats.opencode.reader import OpencodeDatabaseReader, OpencodeStorageReader
 from windowpane.sources.transcripts.records import ModelCalled, SessionOpened
 from windowpane.store.embedded import SqliteStore
 

@@ -10,7 +10,7 @@ from reads import Json, Read
 
 from windowpane.core.events import Usage
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
-from windowpane.sources.transcripts.opencode.stream import OpencodeStreamReader
+from windowpane.sources.transcripts.formats.opencode.stream import OpencodeStreamReader
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled, SessionOpened
 
 

@@ -12,7 +12,7 @@ from reads import Read
 from windowpane.core.codec import encode
 from windowpane.core.digests import keyed_digester
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.openhands.reader import OpenHandsReader
+from windowpane.sources.transcripts.formats.openhands.reader import OpenHandsReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (

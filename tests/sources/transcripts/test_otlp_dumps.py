@@ -23,7 +23,7 @@ from windowpane.sources.receiver.call_recorder import CallRecorder, RecorderSett
 from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.json_bodies import traces_of
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
-from windowpane.sources.transcripts.exchanges.otlp import OtlpReader
+from windowpane.sources.transcripts.formats.exchanges.otlp import OtlpReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import CallSent, Compacted, Record, SessionOpened

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from reads import Json, Read, read_rows
 
-from windowpane.sources.transcripts.pi import PiReader
+from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.records import Compacted, ContentAdded, ModelCalled, SessionOpened
 
 HEADER: Json = {

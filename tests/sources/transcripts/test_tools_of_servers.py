@@ -9,9 +9,9 @@ from reads import Json, read_rows
 
 from windowpane.core.names import mcp_server_of
 from windowpane.models.wire.responses import item_blocks
-from windowpane.sources.transcripts.codex.reader import CodexReader
-from windowpane.sources.transcripts.copilot_cli.reader import CopilotReader
-from windowpane.sources.transcripts.gemini.reader import GeminiLinesReader
+from windowpane.sources.transcripts.formats.codex.reader import CodexReader
+from windowpane.sources.transcripts.formats.copilot_cli.reader import CopilotReader
+from windowpane.sources.transcripts.formats.gemini.reader import GeminiLinesReader
 from windowpane.sources.transcripts.reader import Reader
 from windowpane.sources.transcripts.records import ContentAdded
 

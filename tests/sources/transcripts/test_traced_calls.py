@@ -13,7 +13,7 @@ from reads import Read
 from windowpane.core.events import Usage
 from windowpane.models.wire.calls import message_blocks
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.exchanges.tables import table_rows
+from windowpane.sources.transcripts.formats.exchanges.tables import table_rows
 from windowpane.sources.transcripts.json_document import DocumentLog
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (

@@ -25,7 +25,7 @@ from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
 from windowpane.store.clickhouse.tables import CopyTable
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.postgres.store import PostgresStore
 from windowpane.store.records import DamagedEvent
 
@@ -206,7 +206,7 @@ def test_a_superseded_revision_counts_once(store, make_session, clickhouse, copy
     assert len(ClickHouseReader(clickhouse).trends(days=30)) == 1
     assert clickhouse.query("SELECT DISTINCT revision FROM turns FINAL WHERE NOT removed") == [(2,)]
     assert counts(clickhouse)["events"] == len(events) + len(moved)
-    leaders = ClickHouseReader(clickhouse).tool_leaderboard(by_target=False, days=30)
+    leaders = ClickHouseReader(clickhouse).tool_leaderboard(days=30)
     assert [(use.tool, use.sessions) for use in leaders] == [("read", 1)]
 
 
@@ -266,7 +266,7 @@ def test_tools_of_a_session_that_gets_a_time_move_to_its_day(store, make_session
     copy_store(store)
 
     assert_equal(store, clickhouse)
-    (use,) = ClickHouseReader(clickhouse).tool_leaderboard(by_target=False, days=20_000)
+    (use,) = ClickHouseReader(clickhouse).tool_leaderboard(days=20_000)
     assert use.sessions == 1
 
 
@@ -356,7 +356,7 @@ def test_the_sums_of_a_day_are_made_from_the_rows_of_that_day(store, make_sessio
     for month in range(4):
         store.append(make_session(f"s{month}", turns=2, start=1.7e9 + 31 * month * DAY))
     copy_store(store)
-    for statement in (derived.SUM_DAYS, *derived.SUM_TOOLS):
+    for statement in (derived.SUM_DAYS, derived.SUM_TOOLS):
         _, _, select = statement.partition(") SELECT")
         lines = clickhouse.query(
             f"EXPLAIN indexes = 1 SELECT{select}", {"days": [derived.date_of(int(1.7e9 // DAY))], "version": 9}
@@ -371,15 +371,14 @@ def assert_projects_equal(store: SqliteStore, clickhouse) -> None:
     reader = ClickHouseReader(clickhouse)
     for projects in (("shop",), ("bank", ""), ()):
         assert reader.trends(days=30, projects=projects) == store.trends(days=30, projects=projects)
-        for by_target in (True, False):
-            copied, stored = (
-                {replace(use, dollars=None) for use in uses}
-                for uses in (
-                    reader.tool_leaderboard(by_target=by_target, days=9_000, projects=projects),
-                    store.tool_leaderboard(by_target=by_target, projects=projects),
-                )
+        copied, stored = (
+            {replace(use, dollars=None) for use in uses}
+            for uses in (
+                reader.tool_leaderboard(days=9_000, projects=projects),
+                store.tool_leaderboard(projects=projects),
             )
-            assert copied == stored
+        )
+        assert copied == stored
 
 
 def test_the_sums_of_a_project_follow_its_sessions(store, make_session, clickhouse, copy_store):

@@ -18,7 +18,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.open import open_store
 from windowpane.store.records import ImportOutcome
 from windowpane.store.search.content import ContentFilter
@@ -226,7 +226,7 @@ def test_everything_else(both: Both) -> None:
     both.agree(lambda store: store.facets())
     assert both.agree(lambda store: store.trends(days=100_000))
     assert both.agree(lambda store: store.tool_leaderboard())
-    both.agree(lambda store: store.tool_leaderboard(by_target=False, projects=("",), limit=3))
+    both.agree(lambda store: store.tool_leaderboard(projects=("",), limit=3))
     both.agree(lambda store: (store.size().events, store.size().by_type, store.size().contents))
     both.agree(lambda store: [list(batch) for batch in store.scan(batch=700)])
     both.agree(lambda store: list(store.export_batches(EventFilter(text="tool", types=("block.added",)))))

@@ -153,7 +153,7 @@ def test_carried_tokens_are_tokens_times_the_calls_that_sent_them(store, make_se
     own_call = sum(row.tokens for row in rows if row.content_type == "tool_call")
     assert read.carried_tokens == sum(calls.values()) + own_call  # written by a call, and billed by it
     assert 0 < (read.dollars or 0) < sum(one.cost_dollars or 0 for one in ended)
-    assert store.tool_leaderboard(by_target=False)[0] == read
+    assert store.tool_leaderboard()[0] == read
     assert isinstance(ended[0].usage, Usage)
 
 
@@ -173,7 +173,7 @@ def test_what_replaces_content_did_not_enter(store) -> None:
     (use,) = store.tool_use("s")
     assert (use.tool, use.blocks, use.tokens) == ("read", 2, 920)
     assert use.carried_tokens == 2 * 20 + 900 + 8
-    assert [(one.blocks, one.tokens) for one in store.tool_leaderboard(by_target=True)] == [(2, 920)]
+    assert [(one.blocks, one.tokens) for one in store.tool_leaderboard()] == [(2, 920)]
 
 
 def sums(store: Store, sessions: list[str]) -> list[tuple[Any, ...]]:

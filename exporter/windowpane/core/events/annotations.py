@@ -55,6 +55,10 @@ class CallsCopied:
     last_turn: int
     """The turns, all of which follow in the record."""
 
+    def covers(self, turn: int) -> bool:
+        """Return whether *turn* is one of them."""
+        return self.first_turn <= turn <= self.last_turn
+
 
 @dataclass(frozen=True, slots=True)
 class SessionContinued:

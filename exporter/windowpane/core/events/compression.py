@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-from windowpane.core.vocabulary import Component, Fate, RuleFate, RuleSource
+from windowpane.core.vocabulary import LOST_FATES, Component, Fate, RuleFate, RuleSource
 
 Strategy = Literal[
     "tool_result_summarization",
@@ -164,6 +164,11 @@ class RulesFollowed:
         """Return the number of rules with one of *fates*, or of all."""
         sources = (self.user, self.system, self.memory)
         return sum(count for source in sources for fate, count in source.items() if not fates or fate in fates)
+
+    @property
+    def lost(self) -> int:
+        """Rules of the user and of memory files that are lost or reversed; each call renews the system prompt."""
+        return sum(source.get(fate, 0) for source in (self.user, self.memory) for fate in LOST_FATES)
 
     @property
     def survival(self) -> float | None:

@@ -84,7 +84,7 @@ class Window:
             raise WindowError(f"block {block_id} is not in the window") from None
 
     def group(self, group_id: str) -> tuple[str, ...]:
-        """Return the ids of the blocks of a group in the order of tfirst addition; empty for an unknown group."""
+        """Return the ids of the blocks of a group in the order of first addition; empty for an unknown group."""
         if group_id in self._groups:
             return tuple(self._groups[group_id])
         single = self._slots.get(group_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from windowpane.evaluation.replay.compaction_threshold import LevelResult, ThresholdAdvice
 from windowpane.report.context_health import MINIMUM_SESSIONS
-from windowpane.sources.transcripts.agent_settings import SettingLines, lines_for_level
+from windowpane.sources.installed_agents.settings import SettingLines, lines_for_level
 from windowpane.text.formats import UNKNOWN, count, dollars, tokens_short
 
 LEVEL_COLUMNS = ("compact at", "dollars", "rules visible", "a month", "compactions", "a week")
@@ -68,11 +68,8 @@ def _share(survival: float | None) -> str:
 
 def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
     """Return the level, dollars, rule survival, dollars a month, compactions and compactions a week."""
-    name = (
-        f"now ({tokens_short(advice.level_tokens)})"
-        if one.level_tokens is None
-        else tokens_short(one.level_tokens)
-    )
+    present = " to ".join(dict.fromkeys(map(tokens_short, advice.levels)))
+    name = f"now ({present})" if one.level_tokens is None else tokens_short(one.level_tokens)
     monthly, weekly = advice.per_month(one.dollars), advice.per_week(one.compactions)
     return (
         name,

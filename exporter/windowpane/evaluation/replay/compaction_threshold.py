@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -30,9 +30,9 @@ from windowpane.core.events import (
 )
 from windowpane.models.catalog import packaged_catalog
 from windowpane.report.calls import calls_after, ended_turns
-from windowpane.report.context_health import MINIMUM_SESSIONS, mean_interval
-from windowpane.sources.transcripts.agent_settings import CLAUDE_CODE_SMALLEST_LEVEL
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.report.context_health import MINIMUM_SESSIONS, latest_sessions, mean_interval
+from windowpane.sources.installed_agents.settings import CLAUDE_CODE_SMALLEST_LEVEL
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, TurnRow, intact_events
 
@@ -52,7 +52,6 @@ MINIMUM_DAYS: Final = 7
 DAY_SECONDS: Final = 86_400
 CONFIDENCE: Final = 0.99
 """Of what a level saves."""
-MAXIMUM_SESSIONS: Final = 200
 MAXIMUM_EVENTS: Final = 2_000
 _READ: Final = (ContentCompressed, CompactionMeasured, ContentRegretted, CacheBroken, RulesFollowed)
 
@@ -152,6 +151,8 @@ class ThresholdAdvice:
     lower: Sequence[LevelResult]
     level_tokens: int
     """Median of the present levels."""
+    levels: tuple[int, int]
+    """The lowest and the highest of them."""
     limit_tokens: int | None
     """Size of the largest window."""
 
@@ -191,15 +192,8 @@ def read_advice(store: EventReader, query: SessionFilter) -> list[ThresholdAdvic
 
     An agent whose sessions were hardly compacted, or have no price, has none.
     """
-    rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))
-    by_agent: dict[str, list[SessionRow]] = {}
-    for row in rows:
-        if not row.copied_turns:
-            by_agent.setdefault(row.agent, []).append(row)
-    advice = (
-        advice_of(agent, [SessionEvidence.read(store, row) for row in own]) for agent, own in by_agent.items()
-    )
-    return sorted((one for one in advice if one is not None), key=lambda one: -one.recorded_dollars)
+    sessions = latest_sessions(store, query)
+    return advice_by_agent([SessionEvidence.read(store, row, store.turns(row.session_id)) for row in sessions])
 
 
 class SessionEvidence(NamedTuple):
@@ -212,12 +206,12 @@ class SessionEvidence(NamedTuple):
     """Payloads with their turns."""
 
     @classmethod
-    def read(cls, store: EventReader, row: SessionRow) -> SessionEvidence:
-        """Read the evidence of a session."""
+    def read(cls, store: EventReader, row: SessionRow, turns: Sequence[TurnRow]) -> SessionEvidence:
+        """Read the evidence of a session; *turns* are its turns."""
         types = tuple(kind.type for kind in _READ)
         query = EventFilter(session_id=row.session_id, types=types, limit=MAXIMUM_EVENTS)
         events = intact_events(store.events_or_damage(query))
-        calls = [turn for turn in ended_turns(store.turns(row.session_id)) if turn.input_tokens]
+        calls = [turn for turn in ended_turns(turns) if turn.input_tokens]
         return cls(row, calls, [(one.event.context.turn, one.event.data) for one in events])
 
     @property
@@ -230,6 +224,15 @@ class SessionEvidence(NamedTuple):
         }
         first_calls = calls_after(self.calls, triggers)
         return {first_calls[turn]: requested for turn, requested in triggers.items()}
+
+
+def advice_by_agent(evidence: Iterable[SessionEvidence]) -> list[ThresholdAdvice]:
+    """Return the advice for each agent that has one, the most expensive first."""
+    by_agent: dict[str, list[SessionEvidence]] = {}
+    for item in evidence:
+        by_agent.setdefault(item.row.agent, []).append(item)
+    advice = (advice_of(agent, own) for agent, own in by_agent.items())
+    return sorted((one for one in advice if one is not None), key=lambda one: -one.recorded_dollars)
 
 
 def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvice | None:
@@ -257,6 +260,7 @@ def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvic
             for level in tried
         ],
         level_tokens=int(median(levels)),
+        levels=(levels[0], levels[-1]),
         limit_tokens=max((item.row.limit_tokens or 0 for item in evidence), default=0) or None,
     )
 

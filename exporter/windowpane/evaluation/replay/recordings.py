@@ -20,7 +20,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.exceptions import SourceError
 from windowpane.models.tokens import counter_for
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
-from windowpane.sources.transcripts.exchanges.contents import contents_of
+from windowpane.sources.transcripts.formats.exchanges.contents import contents_of
 from windowpane.sources.transcripts.playback import session_id_of, session_keys
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import (
@@ -31,7 +31,7 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionOpened,
 )
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads.project_reader import EventReader
 

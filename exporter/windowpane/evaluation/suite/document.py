@@ -23,7 +23,7 @@ from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.judge.prompts import read_answer
 from windowpane.fidelity.judge.questions import Dimension, Question, QuestionKind
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
-from windowpane.sources.transcripts.exchanges.contents import contents_of
+from windowpane.sources.transcripts.formats.exchanges.contents import contents_of
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import ContentAdded, Record, SessionOpened
 

@@ -18,7 +18,7 @@ from windowpane.models.wire.replies import FailedReplyError, Reply
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient
 from windowpane.sources.clients.methods import Restore, watch_class
 from windowpane.sources.clients.replies import StreamedReply
-from windowpane.sources.transcripts.exchanges.bodies import api_of_path, read_response
+from windowpane.sources.transcripts.formats.exchanges.bodies import api_of_path, read_response
 
 BASE_MODULE: Final = "dspy._vendor.lm15.transports"
 """The module of the transports; earlier releases of DSPy send all calls by LiteLLM."""

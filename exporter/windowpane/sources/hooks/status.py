@@ -13,7 +13,7 @@ from contextlib import suppress
 from windowpane.core.times import is_live
 from windowpane.core.zones import default_zone
 from windowpane.sources.hooks.input import configured_store, read_document
-from windowpane.sources.transcripts.status_line_windows import is_wrong, remember, remember_window
+from windowpane.sources.installed_agents.status_line_windows import is_wrong, remember, remember_window
 from windowpane.text.forecasts import next_event
 from windowpane.text.status_line import status_line
 

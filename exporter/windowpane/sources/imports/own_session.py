@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 from windowpane.core.times import is_live
 from windowpane.exceptions import WindowpaneError
 from windowpane.sources.imports.watch import Watcher
-from windowpane.sources.transcripts.locations import (
+from windowpane.sources.installed_agents.locations import (
     claude_folder,
     codex_sessions,
     gemini_folder,
     opencode_databases,
 )
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.store import Store
 

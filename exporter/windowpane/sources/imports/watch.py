@@ -41,12 +41,12 @@ from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles, RestingFile, WatchedFile
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.transcripts.agent_settings import Environment, LocalSettings
+from windowpane.sources.installed_agents.settings import Environment, LocalSettings
 from windowpane.sources.transcripts.discovery import all_readers, reader_for, stamp, unreadable
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import Reader
 from windowpane.sources.transcripts.transcript import IDLE_SECONDS
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from windowpane.sources.transcripts.exchanges.bodies import Api
+from windowpane.sources.transcripts.formats.exchanges.bodies import Api
 
 MESSAGE_BYTES: Final = 500
 """Size of a message without its pieces, about."""

@@ -25,7 +25,7 @@ from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.proxy.agent_sessions import recorded_session
 from windowpane.sources.proxy.call_messages import CallMessage, EndedCall, FailedCall, SentCall
 from windowpane.sources.proxy.recorded_sessions import RecordedSessions, SessionIds
-from windowpane.sources.transcripts.exchanges.bodies import read_call, read_response
+from windowpane.sources.transcripts.formats.exchanges.bodies import read_call, read_response
 from windowpane.sources.transcripts.json_lines import mapping, sequence
 
 if TYPE_CHECKING:

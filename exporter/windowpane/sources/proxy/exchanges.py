@@ -15,7 +15,7 @@ from typing import Final
 from windowpane.sources.clients.bodies import MAXIMUM_BODY_BYTES
 from windowpane.sources.proxy.agent_sessions import session_in_headers
 from windowpane.sources.proxy.call_messages import CallMessages, EndedCall, FailedCall, SentCall
-from windowpane.sources.transcripts.exchanges.bodies import api_of_path
+from windowpane.sources.transcripts.formats.exchanges.bodies import api_of_path
 
 _PROGRAMS: Final = (
     (re.compile(rb"^claude-cli/"), "claude-code"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from windowpane.sources.transcripts.agent_settings import codex_home, codex_settings
+from windowpane.sources.installed_agents.settings import codex_home, codex_settings
 
 CODEX: Final = "codex"
 CODEX_API: Final = "https://api.openai.com/v1"

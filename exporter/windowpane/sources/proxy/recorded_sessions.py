@@ -16,10 +16,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from windowpane.sources.transcripts.gemini.parts import parts_of
-from windowpane.sources.transcripts.gemini.session import project_folder
+from windowpane.sources.installed_agents.locations import gemini_folder, qwen_folder
+from windowpane.sources.transcripts.formats.gemini.parts import parts_of
+from windowpane.sources.transcripts.formats.gemini.session import project_folder
 from windowpane.sources.transcripts.json_lines import head_rows, instant, mapping, text
-from windowpane.sources.transcripts.locations import gemini_folder, qwen_folder
 from windowpane.sources.transcripts.playback import session_id_of
 
 HEAD_BYTES: Final = 256 * 1024

@@ -37,7 +37,7 @@ from windowpane.sources.receiver.requests import DecodedRequest
 from windowpane.sources.telemetry.assembly import WAIT_SECONDS, CallAssembly
 from windowpane.sources.telemetry.records import LogRecord, Span, Telemetry
 from windowpane.sources.telemetry.reported_call import Assembled
-from windowpane.sources.transcripts.exchanges.body_files import read_body_file
+from windowpane.sources.transcripts.formats.exchanges.body_files import read_body_file
 
 CAPACITY_BYTES: Final = 256 * 2**20
 """Bytes of the requests whose calls wait to be recorded."""

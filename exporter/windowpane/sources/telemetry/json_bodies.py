@@ -15,6 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from windowpane.sources.telemetry.records import (
+    MAXIMUM_DEPTH,
+    NANOSECONDS,
     LogRecord,
     Span,
     SpanEvent,
@@ -23,9 +25,6 @@ from windowpane.sources.telemetry.records import (
     event_name,
 )
 
-MAXIMUM_DEPTH: Final = 32
-"""Levels of lists and maps in an attribute; what is deeper is read as None."""
-NANOSECONDS: Final = 1_000_000_000
 MAXIMUM_INTEGER: Final = 2**64
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _KINDS: Final = ("stringValue", "intValue", "doubleValue", "boolValue", "arrayValue", "kvlistValue", "bytesValue")

@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any, Final
 
 from windowpane.sources.telemetry.records import (
+    MAXIMUM_DEPTH,
+    NANOSECONDS,
     LogRecord,
     Span,
     SpanEvent,
@@ -15,9 +17,6 @@ from windowpane.sources.telemetry.records import (
     event_name,
 )
 
-MAXIMUM_DEPTH: Final = 32
-"""Levels of lists and maps in an attribute; what is deeper is read as None."""
-NANOSECONDS: Final = 1_000_000_000
 _ERROR: Final = 2
 """The status code of a failed span."""
 

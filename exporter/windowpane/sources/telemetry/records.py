@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from windowpane.core.fast_dataclass import FastDataclass
 
+MAXIMUM_DEPTH: Final = 32
+"""Levels of lists and maps in an attribute; what is deeper is read as None."""
+NANOSECONDS: Final = 1_000_000_000
 Attributes = Mapping[str, Any]
 """Attributes by name: texts, numbers, booleans, lists and dictionaries."""
 

@@ -8,14 +8,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from windowpane.sources.telemetry.json_bodies import (
-    MAXIMUM_INTEGER,
-    NANOSECONDS,
-    events_of,
-    identifier,
-    mapping_of,
-)
-from windowpane.sources.telemetry.records import Span, SpanEvent, Telemetry
+from windowpane.sources.telemetry.json_bodies import MAXIMUM_INTEGER, events_of, identifier, mapping_of
+from windowpane.sources.telemetry.records import NANOSECONDS, Span, SpanEvent, Telemetry
 
 _JAVASCRIPT_ERROR: Final = 2
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from windowpane.core.files import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
-from windowpane.sources.transcripts import agent_sidecar, compressed, databases
+from windowpane.sources.transcripts import compressed, databases
 from windowpane.sources.transcripts.folders import (
     AIDER_HISTORY,
     BESIDE_EVENTS,
@@ -25,7 +25,8 @@ from windowpane.sources.transcripts.folders import (
     names_in,
     stamp_of,
 )
-from windowpane.sources.transcripts.formats import FormatReaders
+from windowpane.sources.transcripts.formats import agent_sidecar
+from windowpane.sources.transcripts.formats.registry import FormatReaders
 from windowpane.sources.transcripts.json_document import shape_of
 from windowpane.sources.transcripts.json_lines import instant
 from windowpane.sources.transcripts.reader import INDEX, Reader

@@ -32,16 +32,10 @@ SUM_DAYS: Final = (
     f"SELECT day, agent, model, release, {_DAY_SUMS}, {{version:UInt64}} "
     f"FROM session_days {_OF_DAYS} GROUP BY day, agent, model, release {BY_DAY}"
 )
-_INSERT_TOOLS: Final = (
-    "INSERT INTO tool_days "
-    "(by_target, day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version)"
-)
-_TARGETS: Final = (("true", "target"), ("false", "''"))
-"""Values of `by_target`, and of the target: of each one, and of a tool as a whole."""
-SUM_TOOLS: Final = tuple(
-    f"{_INSERT_TOOLS} SELECT {by_target}, day, tool, {target}, {_TOOL_SUMS} FROM tool_use {_OF_DAYS} "  # noqa: S608
-    f"GROUP BY day, tool, {target} {BY_DAY}"
-    for by_target, target in _TARGETS
+SUM_TOOLS: Final = (
+    "INSERT INTO tool_days "  # noqa: S608  # our columns
+    "(day, tool, target, blocks, tokens, carried_tokens, dollars, sessions, version) "
+    f"SELECT day, tool, target, {_TOOL_SUMS} FROM tool_use {_OF_DAYS} GROUP BY day, tool, target {BY_DAY}"
 )
 _PROJECT_KEYS: Final = "project, day, agent, model, release"
 _PROJECT_SUMS: Final = f"{_PROJECT_KEYS}, {', '.join(DAILY_SUMS)}"
@@ -54,16 +48,13 @@ SUM_PROJECT_DAYS: Final = f"""
     ) GROUP BY {_PROJECT_KEYS} {BY_DAY}"""  # noqa: S608  # our columns
 """With the sums that are there, so that those of a project without its sessions become 0: sessions move."""
 _USES: Final = "project, day, tool, target, blocks, tokens, carried_tokens, dollars"
-SUM_PROJECT_TOOLS: Final = tuple(
-    f"""
-    INSERT INTO project_tool_days (by_target, {_USES}, sessions, version)
-    SELECT {by_target}, project, day, tool, {target}, {_TOOL_SUMS}
+SUM_PROJECT_TOOLS: Final = f"""
+    INSERT INTO project_tool_days ({_USES}, sessions, version)
+    SELECT project, day, tool, target, {_TOOL_SUMS}
     FROM (
         SELECT {_USES}, session_id, removed FROM tool_use {_OF_DAYS}
         UNION ALL SELECT {_USES}, '' AS session_id, true AS removed FROM project_tool_days {_OF_DAYS}
-    ) GROUP BY project, day, tool, {target} {BY_DAY}"""  # noqa: S608  # our columns
-    for by_target, target in _TARGETS
-)
+    ) GROUP BY project, day, tool, target {BY_DAY}"""  # noqa: S608  # our columns
 _EARLIER_REVISION: Final = "revision < transform(session_id, {ids:Array(String)}, {revisions:Array(Int64)}, 0)"
 _UNTIMED: Final = "day = toDate32(0)"
 
@@ -87,7 +78,7 @@ def sum_days(clickhouse: ClickHouse, days: UpdatedDays, *, version: int) -> None
     """Compute the sums of the days again; *version* is greater than that of any earlier sum."""
     for summed, statements in (
         (days.trends, (SUM_DAYS, SUM_PROJECT_DAYS)),
-        (days.tools, (*SUM_TOOLS, *SUM_PROJECT_TOOLS)),
+        (days.tools, (SUM_TOOLS, SUM_PROJECT_TOOLS)),
     ):
         dates = [date_of(day) for day in sorted(summed)]
         for statement in statements if summed else ():

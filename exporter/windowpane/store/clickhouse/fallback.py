@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ClickHouseError
 from windowpane.store.clickhouse.reads import ClickHouseReader
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.project_reader import EventReader
@@ -90,16 +90,14 @@ class ReadsWithFallback:
         """Return the sessions that `trends` counts on several rows; always of the store, which has an index."""
         return self._store.repeated_days(days=days, until=until)
 
-    def tool_leaderboard(self, *, by_target: bool = True, limit: int = 10, days: int) -> Sequence[ToolUse]:
+    def tool_leaderboard(self, *, limit: int = 10, days: int) -> Sequence[ToolUse]:
         """Return the tools that cost most in the latest *days*; in the store, in 200 of the sessions."""
         if self._copy is not None and self._uses_copy:
             try:
-                return self._copy.reader.tool_leaderboard(
-                    by_target=by_target, limit=limit, days=days, projects=self._projects
-                )
+                return self._copy.reader.tool_leaderboard(limit=limit, days=days, projects=self._projects)
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
-        return self._store.tool_leaderboard(by_target=by_target, limit=limit, since=self._since(days))
+        return self._store.tool_leaderboard(limit=limit, since=self._since(days))
 
     def composition(self, *, days: int, repository: str | None = None) -> Composition:
         """Return the content by name of the latest *days*; always of the store, which has the repositories."""

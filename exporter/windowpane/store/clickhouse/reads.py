@@ -9,7 +9,7 @@ from typing import Any, Final
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.tables import BY_DAY
 from windowpane.store.events import event_or_damage
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.projections.trends import trend_row
 from windowpane.store.reads.export import BATCH, ExportRow
 from windowpane.store.reads.fleet import LISTED
@@ -36,18 +36,18 @@ _NEWEST_DAY_OF_PROJECTS: Final = (
 _USE: Final = "sum(blocks), sum(tokens), sum(carried_tokens) AS carried, sum(dollars) AS cost"
 _MOST_EXPENSIVE: Final = "ORDER BY cost DESC, carried DESC, tool, target LIMIT {limit:Int64}"
 _TOOLS_OF_DAYS: Final = (
-    f"SELECT tool, target, {_USE}, sum(sessions) FROM tool_days FINAL WHERE by_target = {{by_target:Bool}} "  # noqa: S608
-    f"AND {_IN_DAYS} GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
+    f"SELECT tool, target, {_USE}, sum(sessions) FROM tool_days FINAL WHERE {_IN_DAYS} "  # noqa: S608
+    f"GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
 )
 _TOOLS_OF_PROJECTS: Final = (
     f"SELECT tool, target, {_USE}, sum(sessions) FROM project_tool_days FINAL "  # noqa: S608  # our columns
-    f"WHERE by_target = {{by_target:Bool}} AND {_IN_DAYS} AND {_IN_PROJECTS} "
+    f"WHERE {_IN_DAYS} AND {_IN_PROJECTS} "
     f"GROUP BY tool, target {_MOST_EXPENSIVE} {BY_DAY}"
 )
 _TOOLS_OF_LATEST: Final = (
-    f"SELECT tool, if({{by_target:Bool}}, use.target, '') AS target, {_USE}, uniqExact(session_id) "  # noqa: S608
+    f"SELECT tool, target, {_USE}, uniqExact(session_id) "  # noqa: S608
     "FROM (SELECT * FROM tool_use FINAL WHERE NOT removed AND session_id IN ("
-    f"SELECT session_id FROM sessions FINAL ORDER BY last_at DESC LIMIT {COMPARED_SESSIONS})) AS use "
+    f"SELECT session_id FROM sessions FINAL ORDER BY last_at DESC LIMIT {COMPARED_SESSIONS})) "
     f"GROUP BY tool, target {_MOST_EXPENSIVE}"
 )
 _EVENT_COLUMNS: Final = "seq, revision, counted, hash, body, session_id, turn, type, at"
@@ -89,16 +89,15 @@ class ClickHouseReader:
     def tool_leaderboard(
         self,
         *,
-        by_target: bool = True,
         limit: int = 10,
         days: int | None = None,
         projects: tuple[str, ...] | None = None,
     ) -> list[ToolUse]:
-        """Return the tools, or their files and commands, that cost most.
+        """Return the tools with their files and commands that cost most.
 
         Of the sessions that started in the latest *days*, of *projects*; by default of the latest 200 sessions.
         """
-        values: dict[str, Any] = {"by_target": by_target, "limit": limit}
+        values: dict[str, Any] = {"limit": limit}
         if days is None:
             return [_tool_use(row) for row in self._clickhouse.query(_TOOLS_OF_LATEST, values)]
         last = self._newest_day(projects)

@@ -136,12 +136,12 @@ DAILY: Final = CopyTable(
 TOOL_DAYS: Final = CopyTable(
     "tool_days",
     (
-        *columns("by_target flag, day day, tool name, target text"),
+        *columns("day day, tool name, target text"),
         *_USE,
         *columns("sessions integer"),
         *_VERSION,
     ),
-    order_by="by_target, day, tool, target",
+    order_by="day, tool, target",
     sharding="cityHash64(day)",
     version="version",
     partition_by=MONTH,

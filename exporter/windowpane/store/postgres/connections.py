@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -13,14 +11,13 @@ from psycopg import conninfo
 
 from windowpane.core.store_names import StoreUrl
 from windowpane.exceptions import StoreError
+from windowpane.store.idle_connections import IdleConnections
 from windowpane.store.postgres.database import PostgresDatabase
 from windowpane.store.postgres.errors import reporting
 from windowpane.store.postgres.values import adapt
 
 MINIMUM_VERSION: Final = 140_000
 CONNECT_SECONDS: Final = 5
-IDLE_CONNECTIONS: Final = 4
-"""Reading connections kept open between reads."""
 LOST_SECONDS: Final = 60
 """A writer that stops in the middle of a transaction, or its host, keeps others waiting at most so long."""
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -94,10 +91,7 @@ class ReaderPool:
     def __init__(self, address: StoreUrl, *, busy_seconds: float) -> None:
         self._address = address
         self._busy_seconds = busy_seconds
-        self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
-        self._idle: list[PostgresDatabase] = []
-        self._process = os.getpid()
-        self._inherited: list[PostgresDatabase] = []
+        self._idle = IdleConnections[PostgresDatabase]()
 
     @contextmanager
     def lend(self) -> Iterator[PostgresDatabase]:
@@ -110,19 +104,15 @@ class ReaderPool:
             except BaseException:
                 database.close()
                 raise
-            self._release(database)
+            self._idle.give_back(database)
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            self._leave_inherited()
-            idle, self._idle = self._idle, []
-        for database in idle:
-            database.close()
+        self._idle.close()
 
     def _reading(self) -> PostgresDatabase:
         """Return a connection with a read transaction; idle ones that the server has closed are discarded."""
-        while (idle := self._take_idle()) is not None:
+        while (idle := self._idle.take()) is not None:
             with suppress(psycopg.OperationalError):
                 idle.start_transaction(mode=_SNAPSHOT)
                 return idle
@@ -130,21 +120,3 @@ class ReaderPool:
         database = connect(self._address, busy_seconds=self._busy_seconds)
         database.start_transaction(mode=_SNAPSHOT)
         return database
-
-    def _take_idle(self) -> PostgresDatabase | None:
-        with self._lock:
-            self._leave_inherited()
-            return self._idle.pop() if self._idle else None
-
-    def _leave_inherited(self) -> None:
-        """After a fork, set the parent's connections aside: to close them here would end them there."""
-        if self._process != os.getpid():
-            self._inherited += self._idle
-            self._idle, self._process = [], os.getpid()
-
-    def _release(self, database: PostgresDatabase) -> None:
-        with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS:
-                self._idle.append(database)
-                return
-        database.close()

@@ -18,7 +18,7 @@ from windowpane.core.same_session import RANKS
 from windowpane.core.vocabulary import EVIDENT_SOURCES, OWN_SOURCE
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
-from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.store.filters import FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value, in_lists, placeholders

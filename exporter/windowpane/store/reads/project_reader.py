@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from windowpane.core.quota import QuotaForecast
-from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.notes import Note
@@ -146,13 +146,9 @@ class ProjectReader:
         """Return the visible projects, also those without a session."""
         return [name for name in self.projects if name]
 
-    def tool_leaderboard(
-        self, *, by_target: bool = True, since: float | None = None, limit: int = 10
-    ) -> list[ToolUse]:
-        """Return the tools, or their files and commands, that cost most in the latest sessions."""
-        return self._reader.tool_leaderboard(
-            by_target=by_target, limit=limit, since=since, projects=self.projects
-        )
+    def tool_leaderboard(self, *, since: float | None = None, limit: int = 10) -> list[ToolUse]:
+        """Return the tools with their files and commands that cost most in the latest sessions."""
+        return self._reader.tool_leaderboard(limit=limit, since=since, projects=self.projects)
 
     def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
         """Return nothing: a plan belongs to no project."""

@@ -14,7 +14,7 @@ from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
 from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
-from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import fleet
@@ -311,19 +311,16 @@ class Reader(CopyReads, TrendReads):
     def tool_leaderboard(
         self,
         *,
-        by_target: bool = True,
         projects: tuple[str, ...] | None = None,
         since: float | None = None,
         limit: int = 10,
     ) -> list[ToolUse]:
-        """Return the tools, or their files and commands, that cost most in the latest 200 sessions."""
+        """Return the tools with their files and commands that cost most in the latest 200 sessions."""
 
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
-            return tool_use.of_sessions(
-                connection, by_target=by_target, projects=projects, since=since, limit=limit
-            )
+            return tool_use.of_sessions(connection, projects=projects, since=since, limit=limit)
 
     def composition(
         self,

@@ -33,20 +33,20 @@ _FROM: Final = f"""
         SELECT DISTINCT b.session, b.replaced_by FROM s JOIN blocks AS b ON b.session = s.key
         WHERE {_OF_TOOLS} AND b.replaced_by IS NOT NULL
     )
-    SELECT b.tool, {{target}}, {{sums}}
+    SELECT b.tool, coalesce(b.target, ''), {_SUMS}
     FROM s JOIN blocks AS b ON b.session = s.key
     LEFT JOIN r ON r.session = b.session AND r.replaced_by = b.block_id
     WHERE {_OF_TOOLS} GROUP BY 1, 2"""  # noqa: S608  # our own parts
 """The blocks of the sessions `s`. Those of `r` replaced others: carried by calls, but never added."""
 _OF_SESSION: Final = f"""
     WITH s AS (SELECT key, turns, carried_price FROM sessions WHERE key = ?),
-    {_FROM.format(target="coalesce(b.target, '')", sums=_SUMS)} ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
+    {_FROM} ORDER BY carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
 _OF_ALL: Final = f"""
     WITH s AS (
         SELECT key, turns, carried_price FROM sessions WHERE current = 1 AND same_as = '' AND {{projects}}
         ORDER BY last_at DESC NULLS LAST LIMIT ?
     ),
-    {_FROM.format(target="{target}", sums=_SUMS)} ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
+    {_FROM} ORDER BY price DESC, carried DESC, 1, 2 LIMIT ?"""  # noqa: S608
 
 
 def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUse]:
@@ -57,18 +57,16 @@ def of_session(connection: Database, session: int, *, limit: int) -> list[ToolUs
 def of_sessions(
     connection: Database,
     *,
-    by_target: bool,
     projects: Sequence[str] | None,
     since: float | None,
     limit: int,
 ) -> list[ToolUse]:
-    """Return the tools (*by_target*: their files and commands) that cost most in the latest sessions."""
+    """Return the tools with their files and commands that cost most in the latest sessions."""
     conditions = Conditions()
     if since is not None:
         conditions.add("last_at >= ?", since)
     conditions.among("project", projects)
-    target = "coalesce(b.target, '')" if by_target else "''"
-    statement = _OF_ALL.format(target=target, projects=conditions.clause)
+    statement = _OF_ALL.format(projects=conditions.clause)
     return [_row(row) for row in connection.execute(statement, (*conditions.values, COMPARED_SESSIONS, limit))]
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -32,14 +31,13 @@ from windowpane.exceptions import (
 )
 from windowpane.store import migrations
 from windowpane.store.database import Database
+from windowpane.store.idle_connections import IdleConnections
 from windowpane.store.sqlite.dialect import SqliteDatabase
 
 BUSY_SECONDS: Final = 30.0
 """The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
 PAGE_BYTES: Final = 8192
 """Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
-IDLE_CONNECTIONS: Final = 4
-"""Reading connections kept open between reads."""
 
 _UNREADABLE: Final = ("not a database", "malformed", "encrypted")
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -200,6 +198,10 @@ class _Reader(NamedTuple):
     connection: SqliteDatabase
     file: FileIdentity | None
 
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
 
 class ReaderPool:
     """Reading connections, each lent to one thread at a time; a file that was replaced is opened anew."""
@@ -207,10 +209,7 @@ class ReaderPool:
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._path = path
         self._busy_seconds = busy_seconds
-        self._lock = threading.Lock()  # guards the list of idle connections and the process they belong to
-        self._idle: list[_Reader] = []
-        self._process = os.getpid()
-        self._inherited: list[_Reader] = []
+        self._idle = IdleConnections[_Reader]()
 
     @contextmanager
     def lend(self) -> Iterator[SqliteDatabase]:
@@ -221,36 +220,21 @@ class ReaderPool:
                 with snapshot(reader.connection):
                     yield reader.connection
             except BaseException:
-                reader.connection.close()
+                reader.close()
                 raise
-            self._release(reader)
+            self._idle.give_back(reader)
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for reader in idle:
-            reader.connection.close()
+        self._idle.close()
 
     def _acquire(self) -> _Reader:
         file = identity_of(self._path)
-        with self._lock:
-            if self._process != os.getpid():  # a fork: closing the parent's connections here could harm it
-                self._inherited += self._idle
-                self._idle, self._process = [], os.getpid()
-            while self._idle:
-                reader = self._idle.pop()
-                if reader.file == file:
-                    return reader
-                reader.connection.close()
+        while (reader := self._idle.take()) is not None:
+            if reader.file == file:
+                return reader
+            reader.close()
         return _Reader(open_reader(self._path, busy_seconds=self._busy_seconds), file)
-
-    def _release(self, reader: _Reader) -> None:
-        with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS:
-                self._idle.append(reader)
-                return
-        reader.connection.close()
 
 
 class SqliteEngine:

@@ -46,9 +46,7 @@ class CopiedCalls:
         origins: dict[int, str] = {}
         for number, origin in self._counted(session, calls, events[0].context.source):
             turn = calls[number]
-            if not session.memory.is_copied(turn) and not any(
-                one.first_turn <= turn <= one.last_turn for one in marks
-            ):
+            if not session.memory.is_copied(turn) and not any(one.covers(turn) for one in marks):
                 origins[turn] = origin
         self._batch |= {number: session for number, turn in calls.items() if turn not in origins}
         return _with_marks(session, events, origins) if origins else events

@@ -1,0 +1,1 @@
+"""The readers, one module or folder for each format, and what some of them share."""
