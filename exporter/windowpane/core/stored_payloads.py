@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
-from windowpane.core.events import PAYLOADS, Event, EventContext
+from windowpane.core.events import PAYLOADS, BlocksReferenced, Event, EventContext
 from windowpane.core.redaction import bounded_name, stored_id, stored_name
 
 _IDS: Final = frozenset({"id", "group", "digest", "replaces", "handle", "by", "same_as"})
@@ -36,6 +36,8 @@ def _named_fields(cls: type) -> tuple[str, ...]:
 
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {cls: _named_fields(cls) for cls in PAYLOADS.values()}
 """The fields of payloads, and of values within them, that hold any text."""
+MADE_BY_TRACKER: Final = frozenset({BlocksReferenced, *(cls for cls, names in _FIELDS.items() if not names)})
+"""The payloads of a tracker in which all text is its own: none, or ids that it gave to blocks."""
 
 
 def stored_payload(payload: _T) -> _T:

@@ -30,7 +30,7 @@ from windowpane.core.events import (
 from windowpane.core.events.facts import REPORT_RANGE
 from windowpane.core.limits import TrackerSettings, WindowLimits, limit_fields
 from windowpane.core.protocols import Clock, Digester
-from windowpane.core.stored_payloads import stored_events, stored_text
+from windowpane.core.stored_payloads import MADE_BY_TRACKER, stored_events, stored_text
 from windowpane.core.tracking.compaction_level import CompactionLevels
 from windowpane.core.tracking.peak import TrendCounters
 from windowpane.core.tracking.pressure import PressureGauge
@@ -93,7 +93,8 @@ class EventEmitter:
         """Emit an event at time *at*, by default now; the returned one may hold secrets, `flush` removes them."""
         if at is None and self.clock is not None:
             at = self.clock()
-        self._unchecked.append(len(self.buffer))
+        if type(payload) not in MADE_BY_TRACKER:
+            self._unchecked.append(len(self.buffer))
         # The constructor of a named tuple is a Python function, which takes twice as long.
         event: Event = tuple.__new__(Event, (self.context, self.n, at, payload))
         self.n += 1

@@ -97,7 +97,8 @@ class ReferenceIndex:
         holders = self._holders
         candidates = identifiers(text)
         if len(candidates) > IDENTIFIERS_PER_BLOCK:
-            candidates.sort(key=lambda name: (len(holders.get(name, ())), -len(name)))
+            candidates.sort(key=len, reverse=True)
+            candidates.sort(key=lambda name: len(holders.get(name, ())))
             del candidates[IDENTIFIERS_PER_BLOCK:]
         if not candidates:
             return
