@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.vocabulary import MISSTEPS
-from windowpane.report.context_health import MAXIMUM_SESSIONS, MINIMUM_CALLS, NOUNS, ContextHealth
+from windowpane.report.context_health import MAXIMUM_SESSIONS, NOUNS, ContextHealth
 from windowpane.store.interface import SessionFilter
 from windowpane.text.formats import count, rate
 from windowpane_dashboard.charts.context_health import health_chart
@@ -25,8 +25,7 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter) -> Non
     widgets.chart(health_chart(health, widgets.current_palette()), key="health_chart", alt=alt)
     st.caption(
         f"{count(health.calls, 'call')} of the latest {count(len(health.sessions), 'session')} of this range "
-        f"(at most {MAXIMUM_SESSIONS}). A change is stated from ten sessions with {MINIMUM_CALLS} calls on both "
-        "sides, where chance is unlikely (5%). A full window is also a late one: either may be the cause."
+        f"(at most {MAXIMUM_SESSIONS}). A full window is also a late one: either may be the cause."
     )
     widgets.folded_table(
         "The chart as a table",
