@@ -21,7 +21,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 LONGEST = "marathon"
@@ -133,13 +133,15 @@ def complete(path: Path) -> None:
 
 
 def alerts_of(row: SessionRow) -> list[Event]:
-    """Return two firings of a session, the first of them resolved."""
+    """Return two firings of a session, the first of them resolved; neither states how full its window was."""
     stream = f"alerts-{row.session_id}"
     context = EventContext(row.session_id, row.agent, row.model, row.turns, 1, "live", stream)
     data = (
-        AlertFired("compaction_soon", "warning", 3, 2.0, 3.0, "Red in 2 turns (118k of 131k tokens)"),
-        AlertResolved("compaction_soon", "warning", 3, 9.0, 3.0, 4),
-        AlertFired("utilization", "critical", 5, 0.93, 0.90, "Utilization 93% (119k of 128k tokens)"),
+        AlertFired(
+            "repeated_calls", "warning", 3, 3.0, None, "The same tool call returned the same result 3 times"
+        ),
+        AlertResolved("repeated_calls", "warning", 3, 0.0, None, 4),
+        AlertFired("cost_red", "critical", 5, 1.05, 1.0, "105% of the budget is spent today, at or above 100%"),
     )
     at = row.last_at or time.time()
     return [Event(context, number, at, one) for number, one in enumerate(data)]

@@ -47,7 +47,7 @@ from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event

@@ -29,7 +29,7 @@ from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.report.headline import FactTotals
 from windowpane.report.session_report import ReportedCacheBreak
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.text import formats
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \u202e\x1b[31m'

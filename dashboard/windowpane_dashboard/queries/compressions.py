@@ -11,7 +11,7 @@ import pandas as pd
 
 from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated, RulesFollowed
 from windowpane.core.vocabulary import FATES, Fate, severity
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.vocabulary import SEVERITIES, ZONES
-from windowpane.store.interface import FleetOrder
+from windowpane.store.filters import FleetOrder
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.filters import DateRange, FleetFilters
 

@@ -83,14 +83,15 @@ def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
     parts = [line.name, f"{finding.text}. {finding.advice}" if finding else ""]
     text.markdown(escape_markdown(": ".join(part for part in parts if part)))
     with turns, st.container(horizontal=True, gap="small"):
-        for index, evidence in enumerate(line.at_turns):
+        for index, turn in enumerate(dict.fromkeys(evidence.turn for evidence in line.at_turns)):
+            here = "; ".join(evidence.text for evidence in line.at_turns if evidence.turn == turn)
             st.button(
-                escape_markdown(f"turn {evidence.turn}"),
+                f"turn {turn}",
                 key=f"finding_{number}_{index}",
-                help=escape_markdown(evidence.text) or None,
+                help=escape_markdown(here) or None,
                 type="tertiary",
                 on_click=_show,
-                args=(f"finding_{number}_{index}", evidence.turn, last),
+                args=(f"finding_{number}_{index}", turn, last),
             )
     if finding and action.button("Try in Replay", key=f"finding_replay_{number}"):
         trial = finding.trial

@@ -7,6 +7,7 @@ import streamlit as st
 
 from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells, setting_lines
 from windowpane.evaluation.replay.compaction_threshold import MINIMUM_COMPACTIONS, ThresholdAdvice
+from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.style.sanitize import sanitized
@@ -28,6 +29,7 @@ def _show(advice: ThresholdAdvice) -> None:
     frame = pd.DataFrame(
         [level_cells(advice, one) for one in (advice.present, *advice.lower)], columns=list(LEVEL_COLUMNS)
     )
+    frame = frame.loc[:, (frame != UNKNOWN).any()]
     alt = f"Levels of compaction of {advice.agent}"
     widgets.table(frame, key=f"threshold_{advice.agent}", alt=alt, height="content")
     settings = setting_lines(advice)

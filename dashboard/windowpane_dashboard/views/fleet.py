@@ -12,7 +12,7 @@ from windowpane.core.times import midnight
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import Phrase, Subject, fleet_phrases
 from windowpane.report.spending import budget_text
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.quota import quota_text
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets

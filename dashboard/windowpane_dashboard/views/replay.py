@@ -8,7 +8,7 @@ from types import MappingProxyType
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, get_args
 
 import pandas as pd
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
+from windowpane.store.projections.trends import DAY_SECONDS
+from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, trend_legend, value_text
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
@@ -32,7 +37,6 @@ from windowpane_dashboard.style.sanitize import sanitized
 PAGE = "trends"
 DEFAULT_DAYS = "90"
 COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "needed again"}
-DAY_SECONDS = 86_400
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
@@ -56,7 +60,7 @@ def main() -> None:
         with head:
             widgets.headline(summary(ranged), PAGE)
         if not ranged.frame.empty:
-            comparison(compared_lines(rows, position, repeated), position)
+            comparison(rows, position, repeated)
         costs_by_name_section(reads, position, page=PAGE, days=days)
         if not ranged.frame.empty:
             charts(ranged)
@@ -73,7 +77,7 @@ def main() -> None:
                     "facts kept": SCORE,
                 },
             )
-            since = store_access.live_since_now() // DAY_SECONDS * DAY_SECONDS - days * DAY_SECONDS
+            since = float((until - days + 1) * DAY_SECONDS)
             context_health_section(
                 snapshot, SessionFilter(agent=position.agent, model=position.model, at_from=since)
             )
@@ -119,17 +123,21 @@ def summary(ranged: Trends) -> str:
     return "; ".join(parts) + "."
 
 
-def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
-    """Draw whether one line is worse than another, by what happened per session."""
-    if len(lines) < 2:
+def comparison(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay]) -> None:
+    """Draw whether an agent, model or release is worse than another, by what happened per session."""
+    kinds = dict.fromkeys((position.by or "agent", *get_args(TrendLines)))
+    by_kind = [compared_lines(rows, replace(position, by=by), repeated) for by in kinds]
+    comparable = [lines for lines in by_kind if len(lines) > 1]
+    if not comparable:
         return
+    lines = next((lines for lines in comparable if position.one in lines), comparable[0])
     names = sorted(lines, key=lambda name: lines[name].sessions < MINIMUM_COMPARED)  # stable: the newest first
     one = position.one if position.one in lines else names[0]
     other = position.other if position.other in lines and position.other != one else None
     other = other or next(name for name in names if name != one)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="comparison"):
         st.markdown("Is", width="content")
-        _compared_line("one", one, lines)
+        _compared_line("one", one, dict.fromkeys(chain(*comparable)))
         st.markdown("worse than", width="content")
         _compared_line("other", other, lines)
     first, second = lines[one], lines[other]
@@ -156,7 +164,7 @@ def comparison(lines: dict[str, ComparedLine], position: TrendAddress) -> None:
     )
 
 
-def _compared_line(name: str, chosen: str, lines: dict[str, ComparedLine]) -> None:
+def _compared_line(name: str, chosen: str, lines: Iterable[str]) -> None:
     st.selectbox(
         name,
         list(lines),

@@ -21,7 +21,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.report.rule_survival import survival_over, survival_text
-from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.store.filters import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.zones import zone_label
 

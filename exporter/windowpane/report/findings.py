@@ -24,7 +24,7 @@ from windowpane.core.tracking.prompt_cache import LONG_LIFETIME_SECONDS, SHORT_L
 from windowpane.core.vocabulary import CacheBreakCause
 from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import sent_calls
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
 from windowpane.text.events import regretted_name

@@ -31,7 +31,7 @@ from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, comp
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (

@@ -11,7 +11,7 @@ import pytest
 from tests.sampling import sampled
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page

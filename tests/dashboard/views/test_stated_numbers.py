@@ -25,7 +25,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 OpenPage = Callable[..., AppTest]
@@ -52,10 +52,10 @@ def evicted(tracker: SessionTracker, *block_ids: str, at: float) -> None:
     tracker.evict(BlocksEvicted("hybrid", gone, total, total), (), at)
 
 
-def read_file(tracker: SessionTracker, number: int, call: str, at: float) -> str:
+def read_file(tracker: SessionTracker, number: int, call: str, at: float, *, tokens: int = 100) -> str:
     text = f"contents of file_{number}.py\nvalue = {number}"
     tracker.add("tool_call", f"read(file_{number}.py)", 9, tool_call_id=call, tool_name="read", at=at)
-    return tracker.add("tool_result", text, 100, tool_call_id=call, tool_name="read", at=at).id
+    return tracker.add("tool_result", text, tokens, tool_call_id=call, tool_name="read", at=at).id
 
 
 def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
@@ -104,6 +104,29 @@ def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
     linked = page_text(open_page("session", session="s", alert="rule_lost:1")).replace("\\", "")
     assert "Lost rules: 1; lost, user: Never push without asking." in linked
     assert "lost, user: Never push without asking." in page_text(open_page("alerts"))
+
+
+def test_a_turn_of_two_regrets_is_offered_once(empty_store: SqliteStore, open_page: OpenPage) -> None:
+    events: list[Event] = []
+    tracker = tracked(events)
+    blocks = [read_file(tracker, number, f"c{number}", 1.0, tokens=5_000) for number in (1, 2)]
+    tracker.end_turn(Usage(10_000), cost_dollars=0.1, at=1.0)
+    summary = tracker.make_replacement("summary", None, 5, replaces=blocks[0])
+    compaction = ContentCompressed(
+        "compaction", "auto", "accepted", 10_000, 5, "content", tuple(blocks), (summary.id,), method="agent"
+    )
+    tracker.compress(compaction, (summary,), at=2.0)
+    tracker.end_turn(Usage(100), cost_dollars=0.1, at=2.0)
+    for number in (1, 2):
+        read_file(tracker, number, f"again{number}", 3.0, tokens=5_000)
+    tracker.end_turn(Usage(10_000), cost_dollars=0.1, at=3.0)
+    tracker.flush()
+    empty_store.append(events)
+
+    page = open_page("session", session="s", tab="cost")
+
+    of_regrets = [one for one in page.button if "removed at turn 1, again at turn 3" in str(one.help)]
+    assert [button.label for button in of_regrets] == ["turn 3"]
 
 
 def test_a_turn_that_has_not_ended_is_named_as_such(
@@ -185,6 +208,38 @@ def test_trends_count_a_session_once_per_period(
     assert frame.loc["agent 2.1.5", "compactions"].sum() == 20
     (compared,) = [one.value for one in page.dataframe if "per session" in one.value]
     assert compared.set_index("per session").loc["compactions"].tolist() == ["worse by 100%", "2.00", "1.00"]
+
+
+def test_all_parts_of_the_trends_count_the_sessions_of_the_same_days(
+    empty_store: SqliteStore, open_page: OpenPage, page_text: PageText
+) -> None:
+    """One page named 87 sessions where another part of it named 92."""
+    empty_store.append(worked("old", "1", days=1))
+    later = [
+        event._replace(at=None if event.at is None else event.at + 7 * 86_400.0)
+        for event in worked("new", "1", days=1)
+    ]
+    empty_store.append(later)
+
+    text = page_text(open_page("trends", days="7"))
+
+    assert text.startswith("1 call for ")
+    assert "of the latest 1 session that made calls in this range" in text
+
+
+def test_a_release_is_compared_wherever_the_lines_are_of_agents(
+    empty_store: SqliteStore, open_page: OpenPage
+) -> None:
+    for number in range(10):
+        empty_store.append(worked(f"old{number}", "2.1.4", days=1, compactions=1))
+        empty_store.append(worked(f"new{number}", "2.1.5", days=1))
+
+    page = open_page("trends", one="agent 2.1.4")
+
+    (first, second) = [one for one in page.selectbox if one.label in ("one", "other")]
+    assert (first.value, second.value) == ("agent 2.1.4", "agent 2.1.5")
+    (compared,) = [one.value for one in page.dataframe if "per session" in one.value]
+    assert compared.set_index("per session").loc["compactions"].tolist() == ["worse", "1.00", "0.00"]
 
 
 def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:

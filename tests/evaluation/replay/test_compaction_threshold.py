@@ -10,7 +10,7 @@ import pytest
 from tests.report.test_findings import turn
 
 from windowpane.core.events import ContentCompressed, RulesFollowed
-from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
+from windowpane.evaluation.replay.advice_text import advice_sentences, level_cells, setting_lines
 from windowpane.evaluation.replay.compaction_threshold import (
     SessionEvidence,
     ThresholdAdvice,
@@ -57,6 +57,18 @@ def test_the_present_level_is_replayed_as_it_was_recorded() -> None:
 
     assert one.present.compactions == one.compactions.count == 24
     assert (one.compactions.tokens_after, one.present.saved_dollars) == (40_000, 0.0)
+
+
+def test_the_row_of_the_present_levels_names_their_range() -> None:
+    """Their median would read as one level, with which lower ones are then compared."""
+    one = advice()
+    mixed = [evidence(number) for number in range(12)]
+    mixed[0].row.compaction_tokens = 967_000
+    found = advice_of("codex", mixed)
+    assert found is not None
+
+    assert level_cells(one, one.present)[0] == "now (200k)"
+    assert level_cells(found, found.present)[0] == "now (200k to 967k)"
 
 
 def test_a_lower_level_compacts_more_often_and_sends_less() -> None:

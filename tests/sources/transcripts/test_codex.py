@@ -400,6 +400,15 @@ def test_injected_content_is_known_by_the_kinds_that_a_message_states(tmp_path: 
     assert read.order[1:3] == ["memory_injection", "user_message"]
 
 
+@pytest.mark.parametrize("start", ["recommended_plugins", "skill", "subagent_notification"])
+def test_injected_content_is_known_by_the_start_of_its_text(start: str, tmp_path: Path) -> None:
+    """A title would be made of it otherwise."""
+    written = f"<{start}>\nHere is a list.\n</{start}>"
+    read = Rollout().start().message("user", written).message("user", "go").message("assistant", "ok").count(10)
+
+    assert read.read(tmp_path).order[1:3] == ["memory_injection", "user_message"]
+
+
 def test_a_call_has_the_id_of_the_record_before_its_count(tmp_path: Path) -> None:
     """Releases since August 2026 write a record with the same numbers, which is not another call."""
     usage = {"input_tokens": 100, "cached_input_tokens": 50, "output_tokens": 3}

@@ -68,11 +68,8 @@ def _share(survival: float | None) -> str:
 
 def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
     """Return the level, dollars, rule survival, dollars a month, compactions and compactions a week."""
-    name = (
-        f"now ({tokens_short(advice.level_tokens)})"
-        if one.level_tokens is None
-        else tokens_short(one.level_tokens)
-    )
+    present = " to ".join(dict.fromkeys(map(tokens_short, advice.levels)))
+    name = f"now ({present})" if one.level_tokens is None else tokens_short(one.level_tokens)
     monthly, weekly = advice.per_month(one.dollars), advice.per_week(one.compactions)
     return (
         name,

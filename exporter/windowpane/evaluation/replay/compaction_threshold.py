@@ -32,7 +32,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.report.calls import calls_after, ended_turns
 from windowpane.report.context_health import MINIMUM_SESSIONS, latest_sessions, mean_interval
 from windowpane.sources.installed_agents.settings import CLAUDE_CODE_SMALLEST_LEVEL
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, TurnRow, intact_events
 
@@ -151,6 +151,8 @@ class ThresholdAdvice:
     lower: Sequence[LevelResult]
     level_tokens: int
     """Median of the present levels."""
+    levels: tuple[int, int]
+    """The lowest and the highest of them."""
     limit_tokens: int | None
     """Size of the largest window."""
 
@@ -258,6 +260,7 @@ def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvic
             for level in tried
         ],
         level_tokens=int(median(levels)),
+        levels=(levels[0], levels[-1]),
         limit_tokens=max((item.row.limit_tokens or 0 for item in evidence), default=0) or None,
     )
 

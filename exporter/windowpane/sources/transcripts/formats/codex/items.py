@@ -24,7 +24,10 @@ _CALLS: Final = frozenset(
         "web_search_call",
     }
 )
-_INJECTED: Final = ("# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>")
+_INJECTED: Final = (
+    "# AGENTS.md instructions", "<environment_context>", "<user_instructions>", "<turn_aborted>",
+    "<recommended_plugins>", "<skill>", "<subagent_notification>",
+)  # fmt: skip
 """First words of user messages that Codex writes itself."""
 _REASONING_OVERHEAD_BYTES: Final = 650
 _BYTES_PER_TOKEN: Final = 4
