@@ -25,7 +25,6 @@ SENTENCES: tuple[str, ...] = (
     r"(?P<blocks_evicted>[\d,]+) blocks? removed, (?P<tokens_evicted>[\d,]+) tokens",
     r"(?P<compressions>[\d,]+) compactions? (?:lost|with)",
     r"(?P<regrets>[\d,]+) removed blocks? (?:was|were) needed again",
-    r"Of everything removed by now, (?P<regrets>[\d,]+) blocks? (?:was|were) needed again",
     r"(?P<turns>[\d,]+) turns?(?:, and turn \d+ has not ended)?\. Select a row",
 )
 """A sentence of the page with its numbers."""

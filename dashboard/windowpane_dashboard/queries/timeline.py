@@ -73,11 +73,6 @@ class Timeline:
     open_turn: int | None = None
     """The turn whose call has not ended, which no count of turns contains; it may not be measured yet."""
 
-    def regrets_of_removals(self, turn: int) -> int:
-        """Return how often something that was removed up to *turn* was needed again, also after that turn."""
-        is_last = turn >= self.turns["turn"].max()
-        return len(self.regrets) if is_last else int((self.regrets["turn_left"] <= turn).sum())
-
     def fullest(self, turn: int) -> tuple[float, float, Zone | None] | None:
         """Return tokens, utilization and zone of the window when it was fullest in a turn; None where unknown."""
         limits = next((span.limits for span in reversed(self.spans) if span.first_turn <= turn), None)

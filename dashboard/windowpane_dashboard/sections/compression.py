@@ -44,13 +44,9 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 CHOICE = "compression_choice"
 PIXELS: Final = 380
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
-_BEFORE: Final = {
-    "content": "Tokens of the replaced content.",
-    "window": "Tokens of the whole window: the provider's total of the last call before.",
-}
-_AFTER: Final = {
-    "content": "Tokens of its replacement.",
-    "window": "Tokens of the whole window: the provider's total of the first call after.",
+_SIZES: Final = {
+    "content": "Tokens of the replaced content, and of its replacement.",
+    "window": "Tokens of the whole window: the provider's total of the last call before, and of the first after.",
 }
 _FAULTS: Final = "Wrong or reversed statements, and damage to the form, that were found; there may be others."
 _FACTS: Final = {
@@ -109,11 +105,10 @@ def _show(
     data, window = compression.data, compression.window
     subject, sizes = data.scope, compression.sizes
     before_metric, after_metric, faults = st.columns(3, gap="small")
-    before_metric.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_BEFORE[subject])
-    after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
+    before_metric.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_SIZES[subject])
+    after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_SIZES[subject])
     faults.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS)
-    outcome = f"{data.outcome}: {data.reason}" if data.reason else data.outcome
-    parts = [outcome]
+    parts = [f"{data.outcome}: {data.reason}" if data.reason else data.outcome]
     if window is not None and subject == "content":
         parts.append(
             f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"

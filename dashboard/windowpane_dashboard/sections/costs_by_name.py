@@ -80,9 +80,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
             NAME_KINDS[kind]: config.TextColumn(width=260),
             "≈ cost": config.NumberColumn(width=76, help=SHARE_NOTE),
             "definitions": config.NumberColumn(width=90, help="tokens of the definitions in each model call"),
-            "tokens in all calls": config.NumberColumn(
-                width=126, help="its tokens times the model calls that sent them"
-            ),
+            "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),
             "repositories": config.TextColumn(width=220),
         },
     )

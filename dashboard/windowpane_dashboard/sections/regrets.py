@@ -35,16 +35,13 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "tokens": st.column_config.NumberColumn("tokens again", width=92),
             "dollars": st.column_config.NumberColumn(
-                "≈ cost", width=76, help="Its share, by tokens, of the call that read it again."
+                "≈ cost", width=76, help="Its share, by tokens, of that call."
             ),
             "preview": st.column_config.TextColumn(width=220),
             "block": st.column_config.TextColumn(width=64),
         },
     )
-    st.caption(
-        "In the chart a line leads from the removal to the turn that needed it again. "
-        "Select a row to see the window at the removal."
-    )
+    st.caption("A line in the chart joins both turns. Select a row to see the window at the removal.")
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:

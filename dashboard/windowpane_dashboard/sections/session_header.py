@@ -164,8 +164,4 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         f"Turns until {event.name} from now; in parentheses the range that holds in 8 of 10 cases.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
-    if timeline.forecasts.text:
-        parts.append("A forecast held if its event came within the range.")
-    if timeline.forecasts.open:
-        parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)

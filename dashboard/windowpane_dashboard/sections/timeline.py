@@ -92,10 +92,8 @@ def turn_control(timeline: Timeline) -> int:
     marked = timeline.marks["turn"]
     here = min(max(int(st.session_state[TURN]), first), last)
     before, after = marked[marked < here], marked[marked > here]
-    slider, exact_turn = (
-        widget_state.fresh_key(SLIDER, here, scope=(first, last)),
-        widget_state.fresh_key(EXACT, here),
-    )
+    slider = widget_state.fresh_key(SLIDER, here, scope=(first, last))
+    exact_turn = widget_state.fresh_key(EXACT, here)
 
     def go(turn: int) -> None:
         select_turn(int(turn), last)

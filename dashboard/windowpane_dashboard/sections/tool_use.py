@@ -44,12 +44,10 @@ def _top(fill: pd.DataFrame) -> None:
         height="content",
         numbers={"share": BAR_SHARE},
         column_config={
-            "tokens": config.NumberColumn(width=72),
             "share": config.ProgressColumn(width=150, min_value=0.0, max_value=1.0),
             "component": config.TextColumn(width=118),
             "tool or content": config.TextColumn(width=110),
             "file or command": config.TextColumn(width=190),
-            "blocks": config.NumberColumn(width=56),
         },
     )
 
@@ -67,9 +65,7 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
             "tool": config.TextColumn(width=150),
             "file or command": config.TextColumn(width=420),
             "tokens entered": config.NumberColumn(width=104),
-            "tokens in all calls": config.NumberColumn(
-                width=126, help="its tokens times the calls that sent them"
-            ),
+            "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),
             "≈ cost": config.NumberColumn(width=76, help="its share, by tokens, of what those calls cost"),
         },
     )

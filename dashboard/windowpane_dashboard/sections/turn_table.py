@@ -38,12 +38,9 @@ def turn_table_section(timeline: Timeline) -> None:
             "turn": st.column_config.NumberColumn(width=60),
             "time": times.time_column("time (local)", width=150),
             "change": st.column_config.NumberColumn(width=84, help="used tokens against the turn before"),
-            "utilization": st.column_config.NumberColumn(width=84),
         },
     )
-    st.caption(
-        f"{counted_turns(timeline.ended_turns, timeline.open_turn)}. Select a row to see the window there."
-    )
+    st.caption(f"{counted_turns(timeline.ended_turns, timeline.open_turn)}. Select a row to see its window.")
 
 
 def turn_table(turns: pd.DataFrame) -> pd.DataFrame:

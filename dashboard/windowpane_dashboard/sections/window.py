@@ -71,7 +71,7 @@ def blocks_section(view: SessionView) -> None:
         if removed.empty:
             st.text(nothing_removed(view.timeline.marks, window.turn))
         else:
-            _removed(removed, view.timeline.regrets_of_removals(window.turn))
+            _removed(removed)
 
 
 def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
@@ -126,7 +126,7 @@ def _in_window(blocks: pd.DataFrame) -> None:
     st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them. Select a row to read the block.")
 
 
-def _removed(removed: pd.DataFrame, regrets: int) -> None:
+def _removed(removed: pd.DataFrame) -> None:
     widgets.table(
         widgets.without_empty(removed, "needed again", "preview"),
         key="removed",
@@ -144,5 +144,4 @@ def _removed(removed: pd.DataFrame, regrets: int) -> None:
         },
     )
     listed = f"The latest {REMOVED_ROWS} blocks" if len(removed) == REMOVED_ROWS else count(len(removed), "block")
-    again = f"{count(regrets, 'block')} {'was' if regrets == 1 else 'were'} needed again"
-    st.caption(f"{listed}, latest first. Of everything removed by now, {again}.")
+    st.caption(f"{listed}, latest first.")

@@ -145,16 +145,9 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         },
         column_config={
             "under": config.TextColumn(width=190),
-            "sessions": config.NumberColumn(width=70),
             "overflows": config.NumberColumn(width=80, help="calls without room for their output"),
-            "tokens sent": config.NumberColumn(width=88),
-            "cost tokens": config.NumberColumn(
-                width=88, help="at the price of fresh input: cached 0.10, all else 1.25"
-            ),
+            "cost tokens": config.NumberColumn(help="at the price of fresh input: cached 0.10, all else 1.25"),
             "dollars": config.NumberColumn(width=76, help="list price of the sent tokens"),
-            "cached": config.NumberColumn(width=64),
-            "removed blocks": config.NumberColumn(width=104),
-            "compactions": config.NumberColumn(width=100),
             "names kept": config.NumberColumn(width=84, help="removed names still visible, 0 to 1"),
             "needed again": config.NumberColumn(width=96, help="blocks, within 20 turns of their removal"),
             "share of all": config.NumberColumn(width=84, help="of all content tokens"),
