@@ -32,7 +32,7 @@ from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 FIRST_DAY, DAYS = 20_000, 365
 TURNS_OF_A_SESSION, TOOLS_OF_A_SESSION = 40, 8

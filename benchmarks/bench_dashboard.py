@@ -29,7 +29,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from windowpane.core.times import live_since
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.search.content import ContentFilter
 from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.queries.filters import FleetFilters

@@ -39,7 +39,7 @@ from windowpane.report.context_health import (
 )
 from windowpane.report.regrowth import Regrowth
 from windowpane.report.session_report import gather
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events

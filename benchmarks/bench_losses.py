@@ -206,15 +206,15 @@ def cut_lines(summaries: Sequence[Summary], copies: Sequence[Cut]) -> list[str]:
 def unseen_line(copies: Sequence[Cut]) -> str:
     """Return what was cut where lines in a row are missing and nothing is found."""
     unseen = [one for one in copies if one.kind == ROWS_CUT and not one.faults]
-    counts = Counter(map(cut_part, unseen))
-    shares = "; ".join(f"{number / len(unseen):.0%} {place}" for place, number in counts.most_common())
+    counts = Counter(map(kind_of_gap, unseen))
+    shares = "; ".join(f"{number / len(unseen):.0%} {gap}" for gap, number in counts.most_common())
     return (
         f"Nothing is found in {len(unseen)} copies with lines missing in a row. The cut took: {shares}.\n"
-        "Whole items leave no trace in the form, so that this kind stays below an AUC of .95 in one half."
+        "Whole items leave no trace in the form."
     )
 
 
-def cut_part(cut: Cut) -> str:
+def kind_of_gap(cut: Cut) -> str:
     """Return what the lines are that a copy lacks."""
     whole, left = cut.text.split("\n"), cut.copy.split("\n")
     start = next((at for at, pair in enumerate(zip(whole, left, strict=False)) if pair[0] != pair[1]), len(left))

@@ -22,6 +22,7 @@ from pathlib import Path
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from windowpane.cli.otlp_receiver import OtlpReceiver
+from windowpane.config.outputs import OtlpConfig, StoreConfig
 from windowpane.config.schema import Config
 from windowpane.effects.processes import rare_collection
 from windowpane.metrics.internal import InternalMetrics
@@ -126,7 +127,7 @@ def decode(sent: list[bytes]) -> None:
 
 def receive(sent: list[bytes], path: Path) -> int:
     """Post every request until it is acknowledged, close, and return the turns in the store."""
-    config = Config.model_validate({"store": {"path": str(path)}, "otlp": {"receive_wait_seconds": 0.5}})
+    config = Config(store=StoreConfig(path=path), otlp=OtlpConfig(receive_wait_seconds=0.5))
     store = SqliteStore(path)
     internal = InternalMetrics(version="", clock=time.time, last_event_at=lambda: None)
     notifier = configured_notifier(config, outbox=None, emit=lambda _: None)

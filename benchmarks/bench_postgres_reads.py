@@ -30,7 +30,7 @@ from tests.servers.postgres import PostgresServer, binaries
 
 from windowpane.core.times import live_since
 from windowpane.store.copying import Progress, copy_store
-from windowpane.store.interface import AlertFilter, EventFilter
+from windowpane.store.filters import AlertFilter, EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.reads.reader import Reader
 from windowpane.store.search.content import ContentFilter

@@ -27,7 +27,7 @@ from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.keys import link_with
 from windowpane.store.sqlite.engine import open_writer
 from windowpane.store.writes.chain import genesis

@@ -21,7 +21,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 LONGEST = "marathon"

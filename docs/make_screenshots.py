@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from windowpane.evaluation.replay import StoreSource, combine_setups, run_matrix, to_stored_replay
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane_dashboard.server.background import serving
 
 MAXIMUM_BYTES = 300_000

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from windowpane.alerts.runbook import alert_table
 from windowpane.metrics import catalog as metrics
+from windowpane.text.terms import terms_table
 
 DOCS = Path(__file__).parent
-TABLES = {"metrics": metrics.markdown_table, "alerts": alert_table}
+TABLES = {"metrics": metrics.markdown_table, "alerts": alert_table, "dashboard": terms_table}
 """Name of a page, and of the markers around its table, to what makes the table."""
 
 

@@ -42,7 +42,7 @@ from windowpane.models.tokens.characters import estimate_by_characters  # noqa: 
 from windowpane.sources.imports.pipeline import playback_settings  # noqa: E402
 from windowpane.sources.transcripts.playback import session_events  # noqa: E402
 from windowpane.store.embedded import SqliteReader  # noqa: E402
-from windowpane.store.interface import EventFilter  # noqa: E402
+from windowpane.store.filters import EventFilter  # noqa: E402
 
 COMMAND: Final = (sys.executable, "-m", "windowpane", "hook", "give-back")
 BOUNDARY: Final = {"claude_code": b'"subtype":"compact_boundary"', "codex": b'"type":"compacted"'}

@@ -23,7 +23,8 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.tracking.missteps import CORRECTION
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity import probe, rule_grammar
+from windowpane.fidelity import probe
+from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 from windowpane.fidelity.rules import SOURCE_OF, Rule, find_rules
 from windowpane.sources.imports.pipeline import playback_settings
@@ -46,6 +47,8 @@ POPULATION: Final = {
 }  # fmt: skip
 """Distinct sentences of each stratum in the recordings that the candidates of a half were drawn from."""
 _CONTENT_TYPE: Final = {source: content_type for content_type, source in SOURCE_OF.items()}
+IMPERATIVE: Final = pattern_of("imperative", "English")
+"""The start of a text that `do not` in front of it reverses."""
 MINIMUM_SHARE: Final = 0.4
 """Share of a found rule that a candidate has at least to be it, where lines were joined."""
 MAXIMUM_PLANTED: Final = 250
@@ -148,7 +151,7 @@ def negated(text: str, _chance: random.Random) -> str | None:
     ):  # fmt: skip
         if re.search(found, text):
             return re.sub(found, other, text, count=1)
-    if re.match(r"[A-Z][a-z]+ ", text) and states_imperative(text):
+    if re.match(r"[A-Z][a-z]+ ", text) and IMPERATIVE.match(text):
         return f"Do not {text[0].lower()}{text[1:]}"
     return None
 
@@ -238,11 +241,6 @@ def _summary(taken: Taken) -> Block | None:
 
 def _block(name: str, text: str) -> Block:
     return Block(name, "user_message", len(text) // 4, 1, name, 1, name, len(text), "estimate", text)
-
-
-def states_imperative(text: str) -> bool:
-    """Return whether a text starts with an imperative, which `do not` in front of it reverses."""
-    return rule_grammar.IMPERATIVE.match(text) is not None
 
 
 # -- recordings ------------------------------------------------------------------------------------------------

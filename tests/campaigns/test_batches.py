@@ -27,7 +27,7 @@ from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.reader import FileStats
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store

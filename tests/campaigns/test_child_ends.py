@@ -14,7 +14,7 @@ import pytest
 from tests.campaigns.conftest import Campaign
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 TURNS = 6
 KINDS = ("process", "pool", "executor", "exit", "kill")

@@ -18,7 +18,7 @@ import pytest
 from tests.campaigns.conftest import Campaign
 from tests.servers.postgres import PostgresServer
 
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 from windowpane.store.records import intact_events
 

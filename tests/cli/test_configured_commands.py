@@ -26,7 +26,7 @@ from windowpane.core.events import AlertFired
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.watch import Watcher
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 LIMIT = 20_000
 SESSION = "0a1b2c3d-0000-4000-8000-000000000002"

@@ -31,9 +31,7 @@ CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, conte
 INSERT INTO sessions (id, name, working_dir) VALUES ('g1', 'Fix it', '/work');
 INSERT INTO messages VALUES (1, 'g1', 'user', '[{"type": "text", "text": "go"}]', 1770000000000, '{}');
 """
-UNUSED = (
-    "windowpane.sources.transcripts.discovery", "windowpane.store.store", "windowpane.config.schema", "pydantic",
-)  # fmt: skip
+UNUSED = ("windowpane.sources.transcripts.discovery", "windowpane.store.store", "windowpane.config.schema")
 
 
 def write(path: Path, text: str, *, at: int = LONG_AGO) -> Path:

@@ -22,7 +22,7 @@ from windowpane.sources.hooks.input import configured_store
 CALL_PATH: Final = Path(__file__).parents[2] / "benchmarks/call_path.py"
 HEAVY = {
     "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",
-    "platformdirs", "prometheus_client", "pydantic", "rich", "tiktoken", "typing", "yaml",
+    "prometheus_client", "rich", "tiktoken", "typing", "yaml",
 }  # fmt: skip
 RUN = """
 import runpy, sys
@@ -89,15 +89,13 @@ def test_a_start_loads_few_modules(arguments: tuple[str, ...], most: int) -> Non
     modules = loaded(*arguments, given={})
 
     assert len(ours(modules)) <= most
-    assert not modules & {
-        "msgspec", "platformdirs", "prometheus_client", "pydantic", "rich", "tiktoken", "yaml",
-    }  # fmt: skip
+    assert not modules & {"msgspec", "prometheus_client", "rich", "tiktoken", "yaml"}
 
 
 def test_the_status_line_loads_few_modules(store: Path) -> None:
     given = {"session_id": "s", "context_window": {"context_window_size": 200_000}}
 
-    assert len(ours(loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store)))) <= 18
+    assert len(ours(loaded("hook", "status", given=given, WINDOWPANE_STORE=str(store)))) <= 20
 
 
 CLAUDE_CODE: Final = [

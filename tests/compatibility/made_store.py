@@ -11,7 +11,7 @@ from tests.store.conftest import make_tracker, play
 
 from windowpane.core.events import AlertFired, AlertResolved, Event, NotificationDelivered
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.reader import Reader
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
 from windowpane.store.search.content import ContentFilter

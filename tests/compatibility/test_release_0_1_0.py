@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 from tests.compatibility.made_store import KEY, rows_of, session
 from tests.compatibility.made_task import TASK_ID, open_task
 from tests.compatibility.make_release import RELEASE
 
 from windowpane.config.loading import load_config
+from windowpane.config.reading import fields_of
+from windowpane.config.section import Section
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import PAYLOADS
 from windowpane.core.version import package_version
@@ -152,11 +153,11 @@ def test_every_key_of_the_configuration_is_frozen() -> None:
     assert unset_keys([config]) == set()
 
 
-def unset_keys(sections: Sequence[BaseModel]) -> set[str]:
+def unset_keys(sections: Sequence[Section]) -> set[str]:
     """Return the keys that none of the sections of one kind sets."""
     unset = set()
-    for name in type(sections[0]).model_fields:
-        values = [getattr(section, name) for section in sections if name in section.model_fields_set]
+    for name in fields_of(type(sections[0])):
+        values = [getattr(section, name) for section in sections if name in section.given]
         if not values:
             unset.add(name)
         inner = [model for value in values for model in models_in(value)]
@@ -165,9 +166,9 @@ def unset_keys(sections: Sequence[BaseModel]) -> set[str]:
     return unset
 
 
-def models_in(value: object) -> Iterator[BaseModel]:
+def models_in(value: object) -> Iterator[Section]:
     """Yield the sections in a value of a key."""
-    if isinstance(value, BaseModel):
+    if isinstance(value, Section):
         yield value
     elif isinstance(value, dict | tuple):
         yield from (

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from pydantic import BaseModel
 
 from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
+from windowpane.config.reading import fields_of
 from windowpane.config.schema import Budget, Config, JudgeConfig, Pressure
+from windowpane.config.section import Section
 from windowpane.core.limits import Thresholds, TrackerSettings
 from windowpane.exceptions import ConfigurationError
 
@@ -137,7 +138,7 @@ def test_the_environment_names_the_file_the_store_and_channels(write: Write) -> 
 
     assert config.session_label == 5
     assert config.store.path == Path("123")
-    assert [channel.url.get_secret_value() for channel in config.notify.channels] == [
+    assert [channel.url.value for channel in config.notify.channels] == [
         "log://",
         "json://127.0.0.1/x",
     ]
@@ -394,11 +395,11 @@ def test_a_variable_that_python_cannot_hold_is_a_configuration_error(value: str)
         load_config(environ={"WINDOWPANE_SESSION_LABEL": value})
 
 
-def keys_of(settings: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, field in settings.model_fields.items():
+def keys_of(settings: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, field in fields_of(settings).items():
         yield (*path, name)
-        for kind in (field.annotation, *get_args(field.annotation)):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
+        for kind in (field.type, *get_args(field.type)):
+            if isinstance(kind, type) and issubclass(kind, Section):
                 yield from keys_of(kind, (*path, name))
 
 
@@ -455,3 +456,33 @@ def test_settings_that_are_no_mapping_are_a_configuration_error(value: Any) -> N
     if not isinstance(value, str):
         with pytest.raises(ConfigurationError, match="expected the path"):
             load_config(value, environ={})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("5", 5), (" 5 ", 5), ("5.0", 5), ("1_000", 1000), ("1e3", 1000)], ids=str
+)
+def test_a_number_in_quotes_is_a_number(write: Write, text: str, value: int) -> None:
+    assert load(write(f"session_label: '{text}'")).session_label == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("yes", True), ("Off", False), ("TRUE", True), ("0", False), ("y", True)], ids=str
+)
+def test_a_boolean_in_quotes_is_a_boolean(write: Write, text: str, value: bool) -> None:
+    assert load(write(f"store: {{capture: '{text}'}}")).store.capture is value
+
+
+def test_an_error_names_the_number_of_other_problems(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r":2: pressure.thresholds.yellow: missing \(and 2 more\)"):
+        load(write("pressure:\n  thresholds: {}"))
+
+
+def test_an_error_in_a_mapping_names_its_key(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r":3: projects.web.retention.days: 0 is out of range"):
+        load(write("projects:\n  web:\n    retention: {days: 0}"))
+
+
+def test_a_changed_section_knows_what_was_given() -> None:
+    config = load(session_label=3).replaced(project="web")
+
+    assert (config.given, config.session_label) == ({"session_label", "project"}, 3)

@@ -12,7 +12,7 @@ from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.tracking.peak import Moment, WindowPeak
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow, TrendRow, TurnRow
 
 ASSUMED = WindowLimits.of(200_000, "assumed")

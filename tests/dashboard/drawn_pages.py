@@ -11,8 +11,8 @@ from tests.dashboard.surfaces import StoredSession, Values, compared, of_row
 OpenPage = Callable[..., AppTest]
 
 METRICS = {
-    "Velocity": "velocity", "Needed again": "regrets",
-    "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
+    "Growth": "velocity", "Needed again": "regrets",
+    "Cost": "cost", "From the cache": "cached share",
 }  # fmt: skip
 SENTENCES: tuple[str, ...] = (
     r"source \S+ · (?P<turns>[\d,]+) turns?",
@@ -22,9 +22,9 @@ SENTENCES: tuple[str, ...] = (
     r"· limit (?P<limit>[\d,]+) ",
     r"(?:at most|highest) (?P<peak_utilization>\S+%) of ",
     r"at most (?P<peak_tokens>[\d,]+) tokens were sent",
-    r"(?P<blocks_evicted>[\d,]+) blocks? evicted, (?P<tokens_evicted>[\d,]+) tokens removed",
-    r"(?P<compressions>[\d,]+) compressions? (?:lost|with)",
-    r"(?P<regrets>[\d,]+) removed blocks? (?:was|were) fetched again",
+    r"(?P<blocks_evicted>[\d,]+) blocks? removed, (?P<tokens_evicted>[\d,]+) tokens",
+    r"(?P<compressions>[\d,]+) compactions? (?:lost|with)",
+    r"(?P<regrets>[\d,]+) removed blocks? (?:was|were) needed again",
     r"Of everything removed by now, (?P<regrets>[\d,]+) blocks? (?:was|were) needed again",
     r"(?P<turns>[\d,]+) turns?(?:, and turn \d+ has not ended)?\. Select a row",
 )

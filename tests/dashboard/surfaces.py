@@ -47,7 +47,7 @@ from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import AlertRow, SessionRow
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event
@@ -212,8 +212,8 @@ def of_sessions_table(session: StoredSession) -> Values:
     cells = _cells(session_table([session.row]))
     return {
         "zone": cells["zone"], "turns": cells["turns"], "utilization": cells["now"],
-        "peak utilization": cells["peak"], "blocks evicted": cells["evt"], "compressions": cells["cmp"],
-        "regrets": cells["regr"], "total cost": cells["cost"],
+        "peak utilization": cells["peak"], "blocks evicted": cells["rem"], "compressions": cells["cmp"],
+        "regrets": cells["again"], "total cost": cells["cost"],
     }  # fmt: skip
 
 
@@ -287,10 +287,10 @@ def of_text_report(session: StoredSession) -> Values:
         r"\] (?P<utilization>\S+) (?P<zone>\S+ \w+) (?P<used_tokens>≈?[\d.kM]+)/",
         r"limit (?P<limit>[\d,]+) tokens",
         r"compacts at (?P<compaction_level>[\d.kM]+)",
-        r"Evictions (?P<blocks_evicted>[\d,]+) blocks?, (?P<tokens_evicted>[\d,]+) tokens",
-        r"Compressions (?P<compressions>[\d,]+) accepted of (?P<attempted_compressions>[\d,]+)",
+        r"Removals (?P<blocks_evicted>[\d,]+) blocks?, (?P<tokens_evicted>[\d,]+) tokens",
+        r"Compactions (?P<compressions>[\d,]+) accepted of (?P<attempted_compressions>[\d,]+)",
         r"Cache breaks (?P<cache_breaks>[\d,]+), (?P<cache_break_tokens>[\d.kM]+) tokens again",
-        r"Regrets (?P<regrets>\d+) ",
+        r"Needed again (?P<regrets>\d+) ",
         r"Alerts (?P<alerts>\d+) ",
         r"Cost (?P<cost>\S+) sent (?P<tokens_sent>[\d,]+) tokens, (?P<cached_share>\S+) from cache; "
         r"written (?P<output_tokens>[\d,]+)",
@@ -311,11 +311,11 @@ def of_html_report(session: StoredSession) -> Values:
         "zone": tiles["utilization"][1],
         "peak utilization": tiles["peak"][0],
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
-        "velocity": tiles["velocity"][0],
-        "blocks evicted": tiles["evicted"][0],
-        "tokens evicted": tiles["evicted"][1].removesuffix(" tokens"),
-        "fidelity": tiles["fidelity"][0],
-        "regrets": tiles["regrets"][0],
+        "velocity": tiles["growth"][0],
+        "blocks evicted": tiles["removed"][0],
+        "tokens evicted": tiles["removed"][1].removesuffix(" tokens"),
+        "fidelity": tiles["facts kept"][0],
+        "regrets": tiles["needed again"][0],
         "cost": tiles["cost"][0],
         "cached share": tiles["cost"][1].removeprefix("cache "),
     } | _matches(page, r"<span>turns <b>(?P<turns>[\d,]+) in (?P<exchanges>[\d,]+) exchange")
@@ -491,8 +491,9 @@ def of_compare_page(session: StoredSession) -> Values:
         "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
         "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
         "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
-        "blocks evicted": "blocks evicted", "tokens evicted": "tokens evicted", "compressions": "compressions",
-        "facts lost or contradicted": "facts lost", "fidelity, last": "fidelity", "regrets": "regrets",
+        "blocks removed": "blocks evicted", "tokens removed": "tokens evicted", "compactions": "compressions",
+        "facts lost or contradicted": "facts lost", "facts kept, last compaction": "fidelity",
+        "blocks needed again": "regrets",
         "critical alerts": "critical alerts", "warnings": "warnings",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
@@ -503,8 +504,8 @@ def of_replay_page(session: StoredSession) -> Values:
     cells = results_frame((), [session.row]).iloc[0]
     names = {
         "overflows": "overflows", "tokens sent": "tokens sent", "dollars": "cost", "cached": "cached share",
-        "evicted": "blocks evicted", "compressions": "compressions", "fidelity": "fidelity",
-        "regrets": "regrets", "peak": "peak utilization",
+        "removed blocks": "blocks evicted", "compactions": "compressions", "names kept": "fidelity",
+        "needed again": "regrets", "peak": "peak utilization",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 

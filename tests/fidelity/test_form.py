@@ -83,8 +83,6 @@ def test_faults_contain_nothing_of_the_summary() -> None:
         ("1. one.\n2. two.\n3. three.\n2. two.", "numbering jumps from 3 to 2"),
         ("1. one.\n2. two.\n22. more.\n23. last.", "numbering jumps from 2 to 22"),
         ("9. nine is done.\n   - in a.py\n10. ten is done.", "numbering starts at 9"),
-        ("Let me go th   - SaveChanges: 200 ms", "an item starts within a line"),
-        ("Analysis:\n\n- `a.py` changed.\nSummary:\nDone.", "Analysis has no start"),
         ("## A\n- a\n## B\n- b\n## C\n   - c", "a list starts at its second level"),
         ("Analysis:\nThe parser fails.", "section missing: Summary"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from windowpane.cli.demonstration import live
 from windowpane.outputs.runtime import start as runtimes
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 
 @pytest.fixture

@@ -19,8 +19,6 @@ import venv
 from hashlib import sha256
 from pathlib import Path
 
-import platformdirs
-
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = (
     "anthropic", "boto3", "google-genai", "langchain", "langchain-anthropic", "langchain-google-genai",
@@ -82,7 +80,7 @@ def environment(requirements: tuple[str, ...]) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*requirements, *project["dependencies"]]
     key = sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:16]
-    folder = platformdirs.user_cache_path("windowpane-tests") / key
+    folder = Path.home() / ".cache" / "windowpane-tests" / key
     python = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{key}.lock").open("w") as lock:

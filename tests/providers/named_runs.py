@@ -45,10 +45,10 @@ def script(first: Reply) -> list[Any]:
     ]
 
 
-def openai_agents(provider: LoopbackProvider) -> None:
-    """A handoff, then another question to the agent that has the conversation."""
+def _observed_billing(provider: LoopbackProvider) -> tuple[Any, Any]:
+    """Return the agent `billing` of the OpenAI Agents SDK, and the observed model of every agent."""
     import openai
-    from agents import Agent, Runner, function_tool, set_trace_processors
+    from agents import Agent, function_tool, set_trace_processors
     from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 
     set_trace_processors([windowpane.agents_trace_processor()])
@@ -56,9 +56,15 @@ def openai_agents(provider: LoopbackProvider) -> None:
         openai.AsyncOpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0), limit_tokens=90_000
     )
     model = OpenAIChatCompletionsModel("gpt-4o", openai_client=client)
-    billing: Any = Agent(
-        name="billing", instructions=INSTRUCTIONS["billing"], model=model, tools=[function_tool(bill)]
-    )
+    instructions = INSTRUCTIONS["billing"]
+    return Agent(name="billing", instructions=instructions, model=model, tools=[function_tool(bill)]), model
+
+
+def openai_agents(provider: LoopbackProvider) -> None:
+    """A handoff, then another question to the agent that has the conversation."""
+    from agents import Agent, Runner
+
+    billing, model = _observed_billing(provider)
     triage: Any = Agent(name="triage", instructions=INSTRUCTIONS["triage"], model=model, handoffs=[billing])
 
     async def converse() -> None:
@@ -118,18 +124,9 @@ def crewai(provider: LoopbackProvider) -> None:
 
 def openai_agents_tool(provider: LoopbackProvider) -> None:
     """An agent that another one uses as a tool."""
-    import openai
-    from agents import Agent, Runner, function_tool, set_trace_processors
-    from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
+    from agents import Agent, Runner
 
-    set_trace_processors([windowpane.agents_trace_processor()])
-    client = windowpane.observe(
-        openai.AsyncOpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0), limit_tokens=90_000
-    )
-    model = OpenAIChatCompletionsModel("gpt-4o", openai_client=client)
-    billing: Any = Agent(
-        name="billing", instructions=INSTRUCTIONS["billing"], model=model, tools=[function_tool(bill)]
-    )
+    billing, model = _observed_billing(provider)
     used = billing.as_tool(tool_name="billing", tool_description="Answers questions about bills.")
     triage: Any = Agent(name="triage", instructions=INSTRUCTIONS["triage"], model=model, tools=[used])
     asyncio.run(Runner.run(triage, QUESTION))

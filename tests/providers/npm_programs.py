@@ -9,8 +9,6 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
 RELEASES: Final = {
     "claude": "@anthropic-ai/claude-code@2.1.332",
     "codex": "@openai/codex@0.171.0",
@@ -36,10 +34,8 @@ def npm_program(program: str) -> Path:
     if npm is None:
         raise NotInstalledError("npm is not installed")
     package = RELEASES[program]
-    folder = (
-        platformdirs.user_cache_path("windowpane-tests")
-        / f"npm-{hashlib.sha256(package.encode()).hexdigest()[:16]}"
-    )
+    key = hashlib.sha256(package.encode()).hexdigest()[:16]
+    folder = Path.home() / ".cache" / "windowpane-tests" / f"npm-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the tests run in several processes

@@ -15,7 +15,7 @@ from tests.providers.test_mcp_agents import run
 
 from windowpane.core.events import RulesFollowed
 from windowpane.store.embedded import SqliteReader
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 pytestmark = large
 PROMPT = "Improve app.py. From now on always use tabs. Never touch config.py."

@@ -14,7 +14,7 @@ from tests.providers.windows import windows
 from tests.sampling import EVERYTHING
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 
 FRAMEWORKS = ("langchain", "langchain_async", "openai_agents", "pydantic_ai")

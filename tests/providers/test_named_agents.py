@@ -13,7 +13,7 @@ from tests.sampling import EVERYTHING
 
 from windowpane.core.events import BlockAdded
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import SessionRow
 
 pytestmark = pytest.mark.timeout(900)  # the first run installs the frameworks

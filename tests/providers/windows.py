@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 

@@ -21,8 +21,8 @@ SUMMARY = replace(CALL, block_id="b9", content_type="summary", tokens=90, turn_a
 EVICTED = EvictedBlock("b2", "tool_result", 1_500, "mask", "old", score=0.2)
 REMOVAL = BlockRemoval(8, 80.0, "eviction", "type_ttl", "older than 8 turns", EVICTED)
 
-EVICTION = "Evicted by type ttl: older than 8 turns."
-SCALE = "0 is evicted first, 1 last."
+EVICTION = "Removed by type ttl: older than 8 turns."
+SCALE = "0 is removed first, 1 last."
 
 
 def life(removal: BlockRemoval | None = None, replacement: BlockRow | None = None) -> BlockLife:
@@ -62,7 +62,7 @@ def test_the_first_uses_and_the_last_are_named() -> None:
         (replace(REMOVAL, evicted=None), EVICTION),
         (
             replace(REMOVAL, removed_blocks=3, policy="", reason="", evicted=None),
-            "Evicted with 2 other blocks.",
+            "Removed with 2 other blocks.",
         ),
         (replace(REMOVAL, kind="archived", evicted=None), "Archived by type ttl: older than 8 turns."),
         (
@@ -71,15 +71,15 @@ def test_the_first_uses_and_the_last_are_named() -> None:
         ),
         (
             replace(REMOVAL, others=(EVICTED, replace(EVICTED, score=0.3), replace(EVICTED, score=None))),
-            f"{EVICTION} Score 0.20; evicted with it at 0.20 to 0.30. {SCALE}",
+            f"{EVICTION} Score 0.20; removed with it at 0.20 to 0.30. {SCALE}",
         ),
         (
             replace(REMOVAL, others=(EVICTED,)),
-            f"{EVICTION} Score 0.20; evicted with it at 0.20. {SCALE}",
+            f"{EVICTION} Score 0.20; removed with it at 0.20. {SCALE}",
         ),
         (
             replace(REMOVAL, others=(replace(EVICTED, score=None),)),
-            f"{EVICTION} Score 0.20; evicted with it at no score. {SCALE}",
+            f"{EVICTION} Score 0.20; removed with it at no score. {SCALE}",
         ),
     ],
 )  # fmt: skip
@@ -92,8 +92,8 @@ def test_the_candidates_that_were_retained_are_named() -> None:
     text = step(life(replace(REMOVAL, candidates=candidates, others=(EVICTED,))), "removed").text
 
     assert "; retained against it: thinking c0 0.00, thinking c1 0.10" in text
-    assert " and 1 other. 0 is evicted first" in text
-    assert "evicted with it" not in text
+    assert " and 1 other. 0 is removed first" in text
+    assert "removed with it" not in text
     few = step(life(replace(REMOVAL, candidates=candidates[:-1])), "removed").text
     assert " and " not in few.partition("retained against it")[2]
 
@@ -129,7 +129,7 @@ def test_the_replacement_and_the_way_back(
 def test_content_that_was_needed_again() -> None:
     again = replace(life(REMOVAL), fetched_again=(BlockUse(11, 110.0, "u3", RESULT),))
 
-    assert step(again, "fetched again") == LifeStep(
-        "fetched again", 11, 110.0,
-        f"Fetched again by {NAME} of turn 2: ≈1,500 tokens were needed after all.", "u3"
+    assert step(again, "needed again") == LifeStep(
+        "needed again", 11, 110.0,
+        f"Needed again by {NAME} of turn 2: ≈1,500 tokens.", "u3"
     )  # fmt: skip

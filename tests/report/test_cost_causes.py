@@ -43,7 +43,7 @@ def test_a_call_is_split_into_its_break_its_reply_and_what_it_carried() -> None:
         REPLIES: 0.01,
     }
     assert causes_sentence(causes) == (
-        "$0.10: $0.04 carrying tool results, $0.03 cache breaks, $0.02 carrying the conversation, $0.01 the rest."
+        "$0.10: $0.04 sending tool results, $0.03 cache breaks, $0.02 sending the conversation, $0.01 the rest."
     )
 
 
@@ -62,7 +62,7 @@ def test_what_nothing_explains_comes_last_and_is_named_where_it_is_large() -> No
     causes = cost_causes([call(1, components=components)], [], total=0.1, price_of=price)
 
     assert [cause.name for cause in causes][-1] == CARRIED["unattributed"]
-    assert ", $0.06 carrying unrecorded content, " in causes_sentence(causes)
+    assert ", $0.06 sending content not in the recording, " in causes_sentence(causes)
 
 
 def test_the_turns_are_those_in_which_it_cost_most() -> None:

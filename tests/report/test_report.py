@@ -29,7 +29,7 @@ from windowpane.report import SessionReport, gather, to_html, to_json, to_text
 from windowpane.report.headline import FactTotals
 from windowpane.report.session_report import ReportedCacheBreak
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.text import formats
 
 HOSTILE = '<script>alert(1)</script> & "quotes" \u202e\x1b[31m'
@@ -147,19 +147,19 @@ class TestContent:
         assert (session.evicted_blocks, session.evicted_tokens) == (0, 53_298)
         assert report.headline.endswith("; 53,298 tokens removed, blocks not recorded.")
         text = " ".join(to_text(report).split())
-        assert "Evictions 0 blocks, 53,298 tokens turn 2 unknown – 53.3k freed cause unknown" in text
+        assert "Removals 0 blocks, 53,298 tokens turn 2 unknown – 53.3k freed cause unknown" in text
         assert "53,298 tokens removed: cause unknown" in to_html(report)
         assert "<td>unknown</td><td>–</td><td>53,298</td><td>cause unknown</td>" in to_html(report)
 
     def test_the_headline_names_the_worst(self, report: SessionReport) -> None:
         assert "contradicted 1 and lost 1 of 5 facts" in report.headline
         assert "3 of 5 facts kept, 1 lost, 1 contradicted" in " ".join(to_text(report).split())
-        assert "fetched again" in report.headline
+        assert "needed again" in report.headline
 
     def test_the_text_fits_80_columns_and_has_every_section(self, report: SessionReport) -> None:
         text = to_text(report)
 
-        for heading in ("Turns by zone", "Evictions", "Compressions", "Regrets", "Alerts", "Cost"):
+        for heading in ("Turns by zone", "Removals", "Compactions", "Needed again", "Alerts", "Cost"):
             assert heading in text
         assert max(map(len, text.splitlines())) <= 80
 
@@ -243,7 +243,7 @@ class TestDamagedEvents:
         assert len(report.compressions) == len(report.regrets) == 1
         text, page, document = to_text(report), to_html(report), to_json(report)
         assert f"seq {evicted.seq}, blocks.evicted: not a JSON object" in text
-        assert "Compressions" in text
+        assert "Compactions" in text
         assert f"<td>{evicted.seq}</td><td>blocks.evicted</td><td class=long>not a JSON object" in page
         assert document["damaged"][0]["seq"] == evicted.seq
 

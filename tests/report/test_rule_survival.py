@@ -14,7 +14,7 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.report.rule_survival import survival_over
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 RULES = ("Never push to main.", "Always write tests first.")
 

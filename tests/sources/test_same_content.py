@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-import windowpane
 from windowpane.config.schema import Config
 from windowpane.core.events import BlockAdded, CompactionMeasured, ContentCompressed, Event, TurnEnded, Usage
 from windowpane.models.catalog import packaged_catalog
@@ -28,13 +26,13 @@ from windowpane.sources.telemetry.assembly import CallAssembly
 from windowpane.sources.telemetry.json_bodies import traces_of
 from windowpane.sources.transcripts.formats.claude_code.reader import ClaudeCodeReader
 from windowpane.sources.transcripts.formats.codex.reader import CodexReader
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.formats.gemini.qwen import QwenReader
 from windowpane.sources.transcripts.formats.openai_chat import OpenAIChatReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -61,17 +59,6 @@ class Seen(NamedTuple):
 
     contents: list[Content]
     usage: list[Usage]
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Runtime]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith("WINDOWPANE_") and "TEST" not in name:
-                patch.delenv(name)
-        store = tmp_path / "windowpane.db"
-        yield windowpane.start(port=0, store=store, notify=[])
-        windowpane.stop()
 
 
 def seen(events: Iterable[Event]) -> Seen:

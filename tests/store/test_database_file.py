@@ -13,7 +13,7 @@ import pytest
 from windowpane.exceptions import OlderStoreError, SchemaVersionError, StoreError
 from windowpane.store import migrations, tables
 from windowpane.store.embedded import SqliteReader, SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.search.content import ContentFilter
 from windowpane.store.sqlite.dialect import SQLITE
 from windowpane.store.sqlite.engine import open_reader, open_writer

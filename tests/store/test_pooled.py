@@ -10,7 +10,7 @@ import pytest
 from tests.servers import pgbouncer
 from tests.servers.postgres import PostgresServer
 
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.search.content import ContentFilter
 

@@ -25,7 +25,7 @@ from windowpane.exceptions import (
     StoreError,
 )
 from windowpane.store import copying, migrations, tables
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_reader, open_store
 from windowpane.store.postgres import connections, errors, months, write_count
 from windowpane.store.postgres.store import PostgresReader, PostgresStore

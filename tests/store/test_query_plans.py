@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.sqlite.engine import ReaderPool
 
 SESSIONS = 12

@@ -15,7 +15,7 @@ from windowpane.core.codec import encode
 from windowpane.core.events import Event, EventContext, SessionStarted
 from windowpane.exceptions import EventsRefusedError, StoreError
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.keys import AuditKeys
 from windowpane.store.writes.spool import Spool, waiting_files
 

@@ -125,7 +125,7 @@ def test_the_url_of_a_server_is_shown_without_its_password(url: str, shown: str)
     assert full_name(name) == url.replace("postgres://", "postgresql://")
     config = load_config(arguments={"store": {"path": url}})
     assert config.store.path == name
-    assert "s3cret" not in f"{config} {config.model_dump()} {config.model_dump_json()}"
+    assert "s3cret" not in f"{config} {config!r}"
 
 
 def test_the_local_files_of_a_server_store_are_in_the_data_folder(monkeypatch, tmp_path) -> None:

@@ -34,7 +34,7 @@ from windowpane.text.formats import (
     turns_band,
     turns_until,
 )
-from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE, event_label
+from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE
 from windowpane.text.zones import zone_label
 
 CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "st")
@@ -102,7 +102,7 @@ def test_an_eviction_names_content_turns_and_reason() -> None:
     text = describe_event(event(BlocksEvicted("hybrid", gone, 10_500, 10_300)))
 
     assert text == (
-        "Evicted 7 tool results from turns 3 to 9 (10,500 tokens): older than 8 turns. "
+        "Removed 7 tool results from turns 3 to 9 (10,500 tokens): older than 8 turns. "
         "10,300 tokens freed net of placeholders."
     )
 
@@ -110,7 +110,7 @@ def test_an_eviction_names_content_turns_and_reason() -> None:
 def test_an_eviction_of_unrecorded_blocks_is_not_nothing() -> None:
     text = describe_event(event(BlocksEvicted("truncated", (), 5_000, 5_000)))
 
-    assert text == "Evicted content (5,000 tokens)."
+    assert text == "Removed content (5,000 tokens)."
 
 
 @pytest.mark.parametrize(
@@ -138,12 +138,11 @@ def test_a_rejected_compression_does_not_claim_a_result() -> None:
     assert text == "Compaction rejected: not smaller."
 
 
-def test_marks_cover_the_nine_letters_once() -> None:
-    assert "".join(MARKS) == "ECSKWBRAPN"
+def test_every_kind_of_event_has_its_own_mark() -> None:
+    assert "".join(MARKS) == "RCSWBNAP✎"
     assert {mark.letter for mark in MARK_OF.values()} == set(MARKS)
     assert set(MARK_OF) <= set(PAYLOADS)
     assert set(NOTEWORTHY) | ROUTINE == set(PAYLOADS)
-    assert event_label("blocks.evicted") == "E ▼ blocks.evicted"
     assert len({zone_label(zone)[0] for zone in ZONES}) == len(ZONES)
 
 
@@ -206,16 +205,16 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
     )
 
     assert text == (
-        "Red at turn 37, highest 93% of 100,000 tokens; 2 compressions contradicted 1 and lost 13 of 61 facts, "
-        "7 only in files or through a handle; 12 blocks evicted, 18,400 tokens removed; "
-        "3 removed blocks were fetched again (resume.go, 8,497 tokens)."
+        "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
+        "7 recoverable; 12 blocks removed, 18,400 tokens; "
+        "3 removed blocks were needed again (resume.go, 8,497 tokens)."
     )
 
 
 def test_the_headline_counts_what_is_visible_and_claims_no_absence_of_loss() -> None:
     text = session_headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0))
 
-    assert "2 compressions left 20 of 27 facts visible, 7 only in files or through a handle" in text
+    assert "2 compactions kept 20 of 27 facts, 7 recoverable" in text
     assert "no loss" not in text
 
 
@@ -242,7 +241,7 @@ def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None
     quiet = replace(totals, live=1, live_needing_attention=0)
     assert headline(quiet) == "1 live session, none in red or with a warning."
     assert headline(replace(quiet, live=0)) == (
-        "No session is live. 904 sessions recorded, 4 of them reached red; 2 fetched removed content again."
+        "No session is live. 904 sessions recorded, 4 of them reached red; 2 needed removed content again."
     )
     assert headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
         "No session is live. 904 sessions recorded, none of them reached red."

@@ -30,6 +30,11 @@ PAGES = re.compile(r"(docs/)?[^/]+\.md")
 """What users read first: checked against the constructions too."""
 QUESTION = re.compile(r"(What|Whether|How|Where|Who|Whose|When|Which|Why|As `[^`]+`,?)(?=\s)")
 OPENING = "a first sentence that names the thing, or an imperative"
+SHOWN = re.compile(
+    r"dashboard/|exporter/windowpane/(report/|alerts/(rules|guidance)|text/(events|losses|terms|labels))"
+    r"|docs/(dashboard|tutorial)"
+)
+"""Texts about a session that users read: checked against the terms of the pages too."""
 NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
@@ -57,6 +62,7 @@ class Vocabulary:
         self._whole: dict[str, str] = rules["whole_names"]
         self._prose = _compiled(rules["prose"])
         self._constructions = _compiled(rules["constructions"])
+        self._shown = _compiled(rules["shown"])
         for replacement, words in rules["names"].items():
             self._names |= dict.fromkeys(words, replacement)
         self._allowed = [(entry["files"], re.compile(entry["text"])) for entry in rules["allowed"]]
@@ -72,10 +78,11 @@ class Vocabulary:
             if part in self._names:
                 yield Finding(path, line, part, self._names[part], name)
 
-    def in_prose(self, path: str, line: int, text: str) -> Iterator[Finding]:
+    def in_prose(self, path: str, line: int, text: str, *, is_shown: bool = False) -> Iterator[Finding]:
         """Find words and phrases of running text; the context is the words around each."""
         constructions = self._constructions if PAGES.fullmatch(path) else []
-        for pattern, replacement in (*self._prose, *constructions):
+        shown = self._shown if is_shown and SHOWN.match(path) else []
+        for pattern, replacement in (*self._prose, *constructions, *shown):
             for match in pattern.finditer(text):
                 around = " ".join(text[max(0, match.start() - 30) : match.end() + 30].split())
                 at = line + text.count("\n", 0, match.start())
@@ -108,7 +115,7 @@ def check_python(vocabulary: Vocabulary, path: str, source: str) -> Iterator[Fin
             if is_docstring and (match := QUESTION.match(node.value)):
                 yield Finding(path, node.lineno, match[0], OPENING, node.value.partition("\n")[0])
             if is_docstring or (" " in node.value and not in_tests):
-                yield from vocabulary.in_prose(path, node.lineno, node.value)
+                yield from vocabulary.in_prose(path, node.lineno, node.value, is_shown=not is_docstring)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from vocabulary.in_prose(path, token.start[0], token.string)
@@ -129,7 +136,7 @@ def _defined_names(node: ast.AST) -> Iterator[tuple[int, str]]:
 def check_markdown(vocabulary: Vocabulary, path: str, text: str) -> Iterator[Finding]:
     """Check a document, without its code."""
     without_blocks = re.sub(r"^```.*?^```", _only_newlines, text, flags=re.MULTILINE | re.DOTALL)
-    yield from vocabulary.in_prose(path, 1, re.sub(r"`[^`\n]*`", "``", without_blocks))
+    yield from vocabulary.in_prose(path, 1, re.sub(r"`[^`\n]*`", "``", without_blocks), is_shown=True)
 
 
 def _only_newlines(match: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ LETTERED: Final = 60
 """Marks of one row up to which each carries its letter; beyond, they would cover each other."""
 MAXIMUM_MARKS: Final = 2_000
 MAXIMUM_LINKS: Final = 300
-"""Lines from a regret to its cause; the largest ones."""
+"""Lines from a removal to the turn in which its content was needed again; the largest ones."""
 
 
 def event_kinds(marks: pd.DataFrame) -> tuple[EventMark, ...]:
@@ -43,7 +43,7 @@ def add_event_track(
 ) -> None:
     """Add the rows of the track on the second vertical axis, the first kind on top.
 
-    Each of the *regrets* is a line from the re-fetch to the eviction or compression that caused it.
+    Each of the *regrets* is a line from the removal to the turn in which the content was needed again.
     """
     rows = len(kinds)
     if regrets is not None and len(regrets):
@@ -66,9 +66,9 @@ def add_event_track(
 
 def _add_links(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], palette: Palette) -> None:
     largest = regrets.loc[regrets["tokens"].nlargest(MAXIMUM_LINKS).index]
-    start = largest["cause"].map({"eviction": rows.get("E"), "compression": rows.get("C")}).astype("float64")
+    start = largest["cause"].map({"eviction": rows.get("R"), "compression": rows.get("C")}).astype("float64")
     gap = np.full(len(largest), np.nan)
-    end = np.full(len(largest), float(rows["R"])) if "R" in rows else gap
+    end = np.full(len(largest), float(rows["N"])) if "N" in rows else gap
     figure.add_scatter(
         x=np.column_stack([largest["turn_left"], largest["turn"], gap]).ravel(),
         y=np.column_stack([start, end, gap]).ravel(),

@@ -77,7 +77,7 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
     first = not any(trace.legendgroup == "reserve" for trace in figure.data)
     figure.add_scatter(
         x=np.array([start, stop, stop, start, start]), y=np.array([low, low, high, high, low]),
-        mode="lines", fill="toself", name="reserved and margin", legendgroup="reserve", showlegend=first,
+        mode="lines", fill="toself", name="room for the reply", legendgroup="reserve", showlegend=first,
         hoverinfo="skip", line={"width": 0, "color": palette.outline}, fillcolor="rgba(0,0,0,0)",
         fillpattern={
             "shape": "/", "size": 7, "solidity": 0.12, "fgcolor": translucent(palette.outline, 0.7),
@@ -130,7 +130,7 @@ def add_forecast(figure: go.Figure, last: pd.Series, palette: Palette, *, turns_
         x=np.array([here, *(here + early[0]), *(here + late[0][::-1]), here]),
         y=np.array([size, *early[1], *late[1][::-1], size]),
         mode="lines", fill="toself", line={"width": 0.8, "color": color, "dash": "dot"},
-        fillcolor=translucent(color, 0.22), name="forecast, 10–90%", hoverinfo="skip",
+        fillcolor=translucent(color, 0.22), name="forecast", hoverinfo="skip",
     )  # fmt: skip
     median = last["ahead"]
     if np.isfinite(median) and median > 0:

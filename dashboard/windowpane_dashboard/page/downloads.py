@@ -28,7 +28,7 @@ from starlette.routing import Route
 from windowpane.config.paths import default_store
 from windowpane.core.codec import decode
 from windowpane.exceptions import EventFormatError, WindowpaneError
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads.export import ExportRow, json_line, parquet_writer
 from windowpane.store.reads.reader import Reader

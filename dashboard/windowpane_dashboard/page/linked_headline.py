@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from windowpane.report.headline import Phrase, Subject
+from windowpane.text.terms import explain
 from windowpane_dashboard.queries.filters import Parameters
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -32,13 +33,13 @@ class Target(NamedTuple):
         return f"{path}?{urlencode(self.address.to_query())}"
 
 
-def linked_headline(phrases: Sequence[Phrase], targets: Mapping[Subject, Target]) -> None:
-    """Show the phrases as one sentence; a phrase whose subject has a target links to it.
+def linked_headline(phrases: Sequence[Phrase], targets: Mapping[Subject, Target], page: str) -> None:
+    """Show the phrases as one sentence, and what the terms of the *page* mean.
 
-    The links work without the script too, in another tab.
+    A phrase whose subject has a target links to it. The links work without the script too, in another tab.
     """
     with st.container(key=KEY, gap=None):
-        st.subheader("".join(_markdown(one, targets) for one in phrases), anchor=False)
+        st.subheader("".join(_markdown(one, targets) for one in phrases), anchor=False, help=explain(page))
         _open_links(phrases, targets, KEY)
 
 

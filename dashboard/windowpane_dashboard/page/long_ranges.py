@@ -31,9 +31,7 @@ def show_note(reads: ReadsWithFallback) -> None:
             st.caption(reads.note)
 
 
-@st.cache_resource(
-    show_spinner=False, max_entries=4, hash_funcs={ClickHouseConfig: ClickHouseConfig.model_dump_json}
-)
+@st.cache_resource(show_spinner=False, max_entries=4, hash_funcs={ClickHouseConfig: repr})
 def _copy(config: ClickHouseConfig) -> Copy | None:
     """Return the configured copy; one connection serves all browser sessions."""
     return configured_copy(config)

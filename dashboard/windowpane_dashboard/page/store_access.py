@@ -26,7 +26,7 @@ from windowpane.report.context_health import (
     read_session_health,
 )
 from windowpane.store import open as store_opening
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.records import SessionRow
 from windowpane.store.search.content import ContentFilter, ContentHits

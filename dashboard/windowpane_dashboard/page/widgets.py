@@ -12,6 +12,7 @@ import streamlit as st
 from pandas.io.formats.style import Styler
 
 from windowpane.core.characters import plain
+from windowpane.text.terms import explain
 from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.charts.legend import legend_html
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
@@ -29,9 +30,9 @@ def current_palette() -> Palette:
     return palette(st.context.theme.type)
 
 
-def headline(text: str) -> None:
-    """Show the page's one-sentence summary."""
-    st.subheader(escape_markdown(text), anchor=False)
+def headline(text: str, page: str = "") -> None:
+    """Show the page's one-sentence summary, and what the terms of the *page* mean."""
+    st.subheader(escape_markdown(text), anchor=False, help=explain(page))
 
 
 def chart(figure: go.Figure, *, key: str, alt: str) -> None:

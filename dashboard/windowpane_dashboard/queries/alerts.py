@@ -17,7 +17,7 @@ from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.metrics.families import session_label
 from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.report.rule_survival import reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
 from windowpane.text.formats import count, seconds

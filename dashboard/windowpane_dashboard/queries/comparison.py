@@ -76,16 +76,16 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("worst zone", _zone, _zone_text),
     Measure("overflows", lambda side: side.row.overflows, tokens),
     Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
-    Measure("of these stale", _stale, percent),
+    Measure("of these old and unused", _stale, percent),
     Measure("output tokens", lambda side: side.row.output_tokens, tokens, by_output=True),
     Measure("cost", lambda side: side.row.cost_dollars, dollars, by_output=True),
     Measure("input from the cache", _cache, percent),
-    Measure("blocks evicted", lambda side: side.row.evicted_blocks, tokens),
-    Measure("tokens evicted", lambda side: side.row.evicted_tokens, tokens),
-    Measure("compressions", lambda side: side.row.compressions, tokens),
+    Measure("blocks removed", lambda side: side.row.evicted_blocks, tokens),
+    Measure("tokens removed", lambda side: side.row.evicted_tokens, tokens),
+    Measure("compactions", lambda side: side.row.compressions, tokens),
     Measure("facts lost or contradicted", _facts(("lost", "contradicted")), tokens),
-    Measure("fidelity, last", lambda side: side.row.fidelity, ratio),
-    Measure("regrets", lambda side: side.row.regrets, tokens),
+    Measure("facts kept, last compaction", lambda side: side.row.fidelity, ratio),
+    Measure("blocks needed again", lambda side: side.row.regrets, tokens),
     Measure("critical alerts", _firings("critical"), tokens),
     Measure("warnings", _firings("warning"), tokens),
 )
@@ -122,7 +122,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
 
 
 HEADLINE_MEASURES: Final = (
-    "peak utilization", "overflows", "facts lost or contradicted", "regrets", "tokens sent", "cost",
+    "peak utilization", "overflows", "facts lost or contradicted", "blocks needed again", "tokens sent", "cost",
 )  # fmt: skip
 """Measures that the headline names; they are not added, because nothing they share makes a sum of them."""
 

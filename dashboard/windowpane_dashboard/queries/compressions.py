@@ -11,7 +11,7 @@ import pandas as pd
 
 from windowpane.core.events import CompactionMeasured, ContentCompressed, FidelityEvaluated, RulesFollowed
 from windowpane.core.vocabulary import FATES, Fate, severity
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
 from windowpane.text.formats import UNKNOWN, count
@@ -200,7 +200,7 @@ def facts_summary(fidelity: FidelityEvaluated) -> str:
     """Return a sentence about the facts that a compression kept and lost."""
     if not fidelity.facts_total:
         why = f": {fidelity.reason}" if fidelity.reason else ""
-        return f"The fate of its facts is unknown{why}."
+        return f"What became of its facts is unknown{why}."
     counts = fact_counts(fidelity)
     parts = [f"{counts[outcome]:,} {outcome}" for outcome in reversed(FATES) if counts[outcome]]
     return f"Of {count(fidelity.facts_total, 'fact')}: {', '.join(parts)}."

@@ -10,7 +10,6 @@ import pandas as pd
 from windowpane.core.times import EARLIEST, LATEST
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.text.events import describe_damage, describe_event
-from windowpane.text.labels import event_label
 
 
 class EventLine(NamedTuple):
@@ -39,7 +38,7 @@ def events_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
         "at": utc_times([line.at for line in lines]),
         "session": [line.session_id for line in lines],
         "turn": [line.turn for line in lines],
-        "event": [event_label(line.type) for line in lines],
+        "event": [line.type for line in lines],
         "what": [line.what for line in lines],
         "hash": [one.hash[:12] for one in record],
     }

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.store.interface import EventFilter, FleetOrder, SessionFilter
+from windowpane.store.filters import EventFilter, FleetOrder, SessionFilter
 
 MAXIMUM_TEXT: Final = 500
 """Characters of a free-text filter."""

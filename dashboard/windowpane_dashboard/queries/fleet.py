@@ -18,7 +18,7 @@ from windowpane.config.schema import CostBudget
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
 from windowpane.text.forecasts import next_event
@@ -216,7 +216,7 @@ def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) 
 
 
 def compactions_text(row: SessionRow) -> str:
-    """Return the number of compressions, marked where one hit in the middle of a task; empty without any."""
+    """Return the number of compactions, marked where one hit in the middle of a task; empty without any."""
     if not row.compressions:
         return ""
     return f"{row.compressions:,}{' ◆' if row.compressions_in_task else ''}"

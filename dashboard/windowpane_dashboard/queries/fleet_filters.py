@@ -8,14 +8,14 @@ from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 from windowpane.core.vocabulary import SEVERITIES, ZONES
-from windowpane.store.interface import FleetOrder
+from windowpane.store.filters import FleetOrder
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.filters import DateRange, FleetFilters
 
 ORDERS: Final[dict[FleetOrder, str]] = {
     "recent": "newest first",
     "cost": "highest cost first",
-    "regret": "most regrets first",
+    "regret": "most needed again first",
 }
 LAST_DAYS: Final = (1, 7, 30)
 _NAMES: Final = {"severity": "alert", "dates": "days"}

@@ -73,11 +73,11 @@ def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
         "cost tokens": None,
         "dollars": None if None in costs else sum(cost for cost in costs if cost is not None),
         "cached": sum(row.cache_read_tokens for row in rows) / sent if sent else None,
-        "evicted": sum(row.evicted_blocks for row in rows),
-        "compressions": sum(row.compressions for row in rows),
-        "fidelity": sum(scores) / len(scores) if scores else None,
-        "regrets": sum(row.regrets for row in rows),
-        "regret share": None,
+        "removed blocks": sum(row.evicted_blocks for row in rows),
+        "compactions": sum(row.compressions for row in rows),
+        "names kept": sum(scores) / len(scores) if scores else None,
+        "needed again": sum(row.regrets for row in rows),
+        "share of all": None,
         "peak": max((row.peak_utilization for row in rows if row.peak_utilization is not None), default=None),
     }
 
@@ -93,11 +93,11 @@ def _record(result: SetupResult) -> dict[str, Any]:
         "cost tokens": result.total("cost_tokens"),
         "dollars": result.dollars,
         "cached": result.total("cached_tokens") / sent if sent else None,
-        "evicted": int(result.total("evicted_blocks")),
-        "compressions": int(result.total("compressions")),
-        "fidelity": fidelity,
-        "regrets": int(result.total("regrets")),
-        "regret share": regret,
+        "removed blocks": int(result.total("evicted_blocks")),
+        "compactions": int(result.total("compressions")),
+        "names kept": fidelity,
+        "needed again": int(result.total("regrets")),
+        "share of all": regret,
         "peak": max((run.measures.get("peak_utilization") or 0.0 for run in result.runs), default=0.0),
     }
 
@@ -128,12 +128,11 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     overflows = int(best.total("overflows"))
     full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
     fidelity = best.mean("fidelity")
-    score = "" if fidelity is None else f", fidelity {ratio(fidelity)}"
+    score = "" if fidelity is None else f", {ratio(fidelity)} of the names kept"
     money = "" if best.dollars is None else f" ({dollars(best.dollars)})"
-    regrets = count(int(best.total("regrets")), "regret")
     return (
         f"{best.setup} comes out best: {full}, {tokens_short(best.total('cost_tokens'))} cost tokens{money}"
-        f"{score}, {regrets}."
+        f"{score}, {count(int(best.total('regrets')), 'block')} needed again."
     )
 
 

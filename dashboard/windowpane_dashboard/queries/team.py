@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from windowpane.core.events import SubagentDelegated, SubagentReturned
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, intact_events
 from windowpane.text.formats import UNKNOWN

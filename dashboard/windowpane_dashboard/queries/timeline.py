@@ -27,7 +27,7 @@ from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
 from windowpane.report.headline import FactTotals, largest_again
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
@@ -36,7 +36,7 @@ from windowpane_dashboard.queries.events import event_line
 
 TRACK_EVENTS: Final = 5_000
 """Marked events of one session that its event track shows at most."""
-TRACK_TYPES: Final = tuple(name for name in MARK_OF if name not in ("checkpoint.rejected", "alert.resolved"))
+TRACK_TYPES: Final = tuple(name for name in MARK_OF if name != "alert.resolved")
 
 
 @dataclass(frozen=True, slots=True)

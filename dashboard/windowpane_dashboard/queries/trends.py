@@ -53,8 +53,8 @@ MEASURES: Final = (
     TrendMeasure("cost", "cost", "$"),
     TrendMeasure("peak", "peak utilization, mean of the sessions", "%"),
     TrendMeasure("compactions", "compactions per session", ""),
-    TrendMeasure("fidelity", "fidelity, mean of the compressions", "", more_is_better=True),
-    TrendMeasure("regrets", "regrets per session", ""),
+    TrendMeasure("fidelity", "facts kept by compactions, mean", "", more_is_better=True),
+    TrendMeasure("regrets", "blocks needed again per session", ""),
     TrendMeasure("cache", "share of the input from the cache", "%", more_is_better=True),
 )
 
@@ -231,7 +231,8 @@ _TABLE: Final = {
     "period": "from", "line": "line", "sessions": "sessions", "calls": "calls", "cost_dollars": "cost",
     "input_tokens": "input tokens", "output_tokens": "output tokens", "cache": "from the cache",
     "cache_breaks": "cache breaks", "cache_break_dollars": "cost of breaks", "peak": "peak utilization",
-    "red_sessions": "sessions in red", "compactions": "compactions", "fidelity": "fidelity", "regrets": "regrets",
+    "red_sessions": "sessions in red", "compactions": "compactions", "fidelity": "facts kept",
+    "regrets": "needed again",
 }  # fmt: skip
 
 

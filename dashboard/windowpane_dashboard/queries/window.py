@@ -1,20 +1,18 @@
-"""The window at one turn: its blocks, removed blocks and regrets."""
+"""The window at one turn: its blocks, and the removed ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 
-from windowpane.core.events import BlocksEvicted
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import scaled_to
-from windowpane.store.interface import EventFilter
 from windowpane.store.reads.project_reader import EventReader
-from windowpane.store.records import BlockRow, intact_events
+from windowpane.store.records import BlockRow
 from windowpane.text.formats import UNKNOWN, count
 from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.queries.timeline import Timeline
@@ -22,9 +20,7 @@ from windowpane_dashboard.queries.timeline import Timeline
 REMOVED_ROWS: Final = 200
 """Removed blocks that are listed at most."""
 REGRET_ROWS: Final = 200
-"""Regrets listed at most."""
-EVICTIONS: Final = 8
-"""Evictions of one turn whose candidates are read."""
+"""Removed blocks that were needed again, listed at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +32,16 @@ class TurnWindow:
     """The row of `turns_frame`; None where the turn was not measured."""
     blocks: pd.DataFrame
     """See `window_frame`."""
-    evicted_turn: int | None
-    """The last turn up to this one with an eviction."""
 
 
 def read_turn_window(reader: EventReader, session_id: str, timeline: Timeline, turn: int) -> TurnWindow:
     """Read the blocks of the window at *turn*."""
     here = timeline.turns[timeline.turns["turn"] == turn]
-    evicted_turn = last_eviction(timeline.marks, turn)
-    blocks = window_at(reader, session_id, turn, evicted_turn=evicted_turn)
+    blocks = window_frame(reader.blocks_at(session_id, turn), turn)
     if here.empty:
-        return TurnWindow(turn, None, blocks, evicted_turn)
+        return TurnWindow(turn, None, blocks)
     values = here.iloc[0]
-    return TurnWindow(turn, values, at_measured_scale(blocks, values), evicted_turn)
+    return TurnWindow(turn, values, at_measured_scale(blocks, values))
 
 
 def at_measured_scale(blocks: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
@@ -82,45 +75,14 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
     row = {
         "what": label if component == "unattributed" else f"{label}, not recorded",
         "tokens": measured, "from turn": values["turn"],
-        "age": 0, "last used": UNKNOWN, "score": pd.NA, "pinned": False, "preview": "", "replaces": "",
+        "age": 0, "last used": UNKNOWN, "pinned": False, "preview": "", "replaces": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip
-    return pd.DataFrame([row], index=[-1]).astype({"score": "Float64"})
+    return pd.DataFrame([row], index=[-1])
 
 
-def last_eviction(marks: pd.DataFrame, turn: int) -> int | None:
-    """Return the last turn up to *turn* with an eviction."""
-    evicted = marks.loc[(marks["letter"] == "E") & (marks["turn"] <= turn), "turn"]
-    return int(evicted.max()) if len(evicted) else None
-
-
-def window_at(
-    reader: EventReader, session_id: str, turn: int, *, evicted_turn: int | None = None
-) -> pd.DataFrame:
-    """Return the window at the call of *turn*, one row per block, in the order the model saw them.
-
-    Scores are those of the eviction in *evicted_turn*, the last up to this turn.
-    """
-    scores = {} if evicted_turn is None else scores_of(reader, session_id, evicted_turn)
-    return window_frame(reader.blocks_at(session_id, turn), turn, scores)
-
-
-def scores_of(reader: EventReader, session_id: str, turn: int) -> dict[str, float]:
-    """Return the scores of the next candidates in the evictions of *turn*."""
-    wanted = EventFilter(
-        session_id, ("blocks.evicted",), turn_from=turn, turn_to=turn, limit=EVICTIONS, newest_first=True
-    )
-    return {
-        candidate.block_id: candidate.score
-        for stored in reversed(intact_events(reader.events_or_damage(wanted)))
-        if isinstance(data := stored.event.data, BlocksEvicted)
-        for candidate in data.candidates
-    }
-
-
-def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float] | None = None) -> pd.DataFrame:
-    """Return one row per block with its age, last use, and score if it has one."""
-    scores = scores or {}
+def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
+    """Return one row per block, in the order the model saw them, with its age and last use."""
     return pd.DataFrame(
         {
             "what": [block_name(row) for row in rows],
@@ -128,7 +90,6 @@ def window_frame(rows: Sequence[BlockRow], turn: int, scores: Mapping[str, float
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
             "last used": [_last_used(row, turn) for row in rows],
-            "score": pd.array([scores.get(row.block_id) for row in rows], dtype="Float64"),
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
             "replaces": [row.replaces or "" for row in rows],
@@ -157,9 +118,9 @@ def removed_blocks(
 
 
 _CAUSES: Final = {
-    "eviction": "evicted",
-    "compression": "compressed",
-    "roll": "window rollover",
+    "eviction": "removed",
+    "compression": "compaction",
+    "roll": "new window",
     "replaced": "replaced",
     "discarded": "not sent back",
 }
@@ -181,7 +142,6 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
                 names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
             ],
             "needed again": [_regret_text(row) for row in rows],
-            "score": pd.array([row.score for row in rows], dtype="Float64"),
             "preview": [row.preview or "" for row in rows],
             "block": [row.block_id for row in rows],
         }
@@ -192,15 +152,12 @@ def _with_tokens(what: str, size: int) -> str:
     return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
 
-def removal_cause(row: BlockRow) -> str:
-    """Return how a block left the window: `evicted`, `compressed`."""
-    return _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
-
-
 def removal_text(row: BlockRow) -> str:
-    """Return how a block left the window, with the policy's reason."""
-    cause = removal_cause(row)
-    return f"{cause}: {row.reason}" if row.reason else cause
+    """Return why a block was removed: the reason, or how it was removed."""
+    cause = _CAUSES.get(row.removed_by or "", row.removed_by or UNKNOWN)
+    if not row.reason or cause in ("removed", "compaction"):
+        return row.reason or cause
+    return f"{cause}: {row.reason}"
 
 
 def _regret_text(row: BlockRow) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from windowpane.alerts.delivery.notifier import TestResult, send_test
-from windowpane.alerts.engine import hysteresis
 from windowpane.alerts.guidance import GUIDANCE
 from windowpane.alerts.rules import RULES_BY_NAME
-from windowpane.alerts.summary import condition_text, value_text
+from windowpane.alerts.summary import condition_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
 from windowpane.store.reads.project_reader import EventReader
@@ -90,8 +89,7 @@ def runbook_entry(alert: str) -> None:
         return
     st.markdown(f"**First:** {rule.todo}")
     with st.expander("Runbook", icon=":material/menu_book:", expanded=True):
-        margin = value_text(hysteresis(rule), rule.unit) if hysteresis(rule) else "none"
-        st.caption(f"Condition: {escape_markdown(condition_text(rule))}; hysteresis {escape_markdown(margin)}.")
+        st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
         st.markdown(f"**How to see it.** {guidance.see}")
@@ -105,7 +103,7 @@ def send_test_section() -> None:
     """
     config = load_config()
     settings = config.notify
-    urls = [channel.url.get_secret_value() for channel in config.channels()]
+    urls = [channel.url.value for channel in config.channels()]
     channels = {f"{number}. {url.partition(':')[0]}": url for number, url in enumerate(urls, 1)}
     with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
         left, right = st.columns([5, 1], vertical_alignment="bottom")

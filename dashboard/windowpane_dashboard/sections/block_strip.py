@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.vocabulary import Component
-from windowpane.text.formats import ratio, tokens, tokens_short
+from windowpane.text.formats import tokens, tokens_short
 from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import FONT, Palette
 
@@ -155,8 +155,6 @@ def _text(row: dict[Hashable, Any]) -> str:
         f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
         f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
     ]
-    if pd.notna(row["score"]):
-        lines[-1] += f", score {ratio(row['score'])}"
     if row["pinned"]:
         lines.append("pinned: never removed")
     if row["preview"]:

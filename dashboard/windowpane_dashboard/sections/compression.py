@@ -1,4 +1,4 @@
-"""One compression: its sizes, the outcome of its facts, and both sides next to each other.
+"""One compaction: its sizes, the outcome of its facts, and both sides next to each other.
 
 The content is an agent's: every character is escaped for Markdown, and nothing is given to the browser as HTML.
 """
@@ -65,7 +65,7 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     """Draw the compression of the address, else the one to read first."""
     recorded = store_access.compressions(snapshot, row)
     if not recorded:
-        st.text("No compression of this session can be read.")
+        st.text("No compaction of this session can be read.")
         return
     position = SessionAddress.from_query(st.query_params.to_dict())
     chosen = first_to_read(recorded, turn, is_turn_chosen=position.turn is not None)
@@ -76,7 +76,7 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     if len(recorded) > 1:
         key = widget_state.fresh_key(CHOICE, chosen, scope=turn)
         choice.selectbox(
-            "Compression",
+            "Compaction",
             range(len(recorded)),
             format_func=lambda at: plain(f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}"),
             key=key,
@@ -113,13 +113,13 @@ def _show(
     after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_AFTER[subject])
     faults.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS)
     outcome = f"{data.outcome}: {data.reason}" if data.reason else data.outcome
-    parts = [f"{outcome}; trigger {data.trigger.replace('_', ' ')}"]
+    parts = [outcome]
     if window is not None and subject == "content":
         parts.append(
             f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"
         )
     if data.method:
-        parts.append(f"written by {data.method}")
+        parts.append("written without a model" if data.method == "extractive" else f"written by {data.method}")
     if data.duration_seconds is not None:
         parts.append(f"took {seconds(data.duration_seconds)}")
     if data.cost_dollars is not None:
@@ -150,7 +150,7 @@ def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     fidelity = compression.fidelity
     if fidelity is None:
-        st.text("The fate of its facts was not evaluated.")
+        st.text("Its facts were not looked up.")
         return
     soundness = "" if fidelity.facts_contradicted and not fidelity.form else sentence(soundness_text(fidelity))
     widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
@@ -161,7 +161,7 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity.facts:
         frame = widgets.without_empty(facts_frame(store, fidelity), "text", "instead")
         text = st.column_config.TextColumn(width=300 if "instead" in frame else None)
-        widgets.table(frame, key="facts", alt="Facts of this compression", column_config={"text": text})
+        widgets.table(frame, key="facts", alt="Facts of this compaction", column_config={"text": text})
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

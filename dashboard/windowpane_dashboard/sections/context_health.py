@@ -7,7 +7,7 @@ import streamlit as st
 
 from windowpane.core.vocabulary import MISSTEPS
 from windowpane.report.context_health import MAXIMUM_SESSIONS, MINIMUM_CALLS, NOUNS, ContextHealth
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count, rate
 from windowpane_dashboard.charts.context_health import health_chart
 from windowpane_dashboard.page import store_access, widgets
@@ -26,11 +26,11 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter) -> Non
     st.caption(
         f"{count(health.calls, 'call')} of the latest {count(len(health.sessions), 'session')} that made "
         f"calls in this range (at most {MAXIMUM_SESSIONS}). A change is stated from ten sessions with "
-        f"{MINIMUM_CALLS} calls on both sides, where its interval excludes zero (95% for all changes that are "
-        "tried). A full window is also a late one: either may be the cause."
+        f"{MINIMUM_CALLS} calls on both sides, where chance is unlikely (5% for all changes that are tried). "
+        "A full window is also a late one: either may be the cause."
     )
     widgets.folded_table(
-        "Missteps as a table", lambda: health_frame(health), key="health_data", alt="Missteps per 100 calls"
+        "The chart as a table", lambda: health_frame(health), key="health_data", alt="Missteps per 100 calls"
     )
 
 

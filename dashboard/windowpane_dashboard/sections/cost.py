@@ -88,4 +88,4 @@ def cache_breaks_section(view: SessionView) -> None:
         numbers={"cost": DOLLARS, "since the call before": SECONDS},
         column_config={"why": st.column_config.TextColumn(width=330)},
     )
-    st.caption("Compactions, rewinds and cleared windows send a new beginning and do not count.")
+    st.caption("Calls after a compaction, a step back or a cleared window do not count.")

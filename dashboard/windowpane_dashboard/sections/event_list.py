@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
@@ -40,7 +40,7 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
         query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=EVENT_ROWS)
     else:
         query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=EVENT_ROWS)
-    frame = events_frame(store.events_or_damage(query)).drop(columns=["session", "hash"])
+    frame = events_frame(store.events_or_damage(query)).drop(columns=["session", "event", "hash"])
     if frame.empty:
         st.text("No events are recorded for this turn.")
         return
@@ -53,8 +53,7 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
             "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
             "turn": st.column_config.NumberColumn(width=48),
             "at": times.time_column("time (local)", width=140),
-            "event": st.column_config.TextColumn(width=170),
-            "what": st.column_config.TextColumn(width=640),
+            "what": st.column_config.TextColumn(width=800),
         },
     )
     cut = f", the first {EVENT_ROWS}" if len(frame) == EVENT_ROWS else ""

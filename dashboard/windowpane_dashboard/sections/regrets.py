@@ -1,4 +1,4 @@
-"""Regrets: removed content that was needed again, the removal that caused it, and its cost."""
+"""Removed content that was needed again, the removal that caused it, and its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = "regrets_table"
 
 
 def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
-    """Draw the list of regrets, the largest first, if there are any."""
+    """Draw the list, the largest first."""
     frame, last = regretted_blocks(store, row.session_id, timeline.turns), int(timeline.turns["turn"].iloc[-1])
     st.text(regrets_summary(frame))
     widgets.table(
@@ -42,13 +42,13 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         },
     )
     st.caption(
-        "In the chart a line leads from a regret (R) to the eviction (E) or compression (C) that caused it. "
+        "In the chart a line leads from the removal to the turn that needed it again. "
         "Select a row to see the window at the removal."
     )
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:
-    """Return a sentence about the number of regrets and their cost."""
+    """Return a sentence about their number and cost."""
     several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
     money = frame["dollars"].dropna()
     cost = f", about {dollars(float(money.sum()))} of the calls that read them again" if len(money) else ""

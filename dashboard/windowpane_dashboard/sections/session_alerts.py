@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.labels import severity_label

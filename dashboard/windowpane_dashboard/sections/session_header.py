@@ -20,7 +20,6 @@ from windowpane.text.formats import (
     count,
     dollars,
     percent,
-    ratio,
     stated_totals,
     tokens,
     tokens_short,
@@ -130,13 +129,8 @@ def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
         ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
-        ("Velocity", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
-        (
-            "Fidelity",
-            ratio(row.fidelity),
-            "Share of decision-critical information visible after the last compression, 0 to 1; – if unknown.",
-        ),
-        ("Cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
+        ("Growth", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
+        ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
 
 
@@ -167,11 +161,11 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         text = with_band(event.turns, *event.band(timeline.latest))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
-        f"Turns until {event.name} from now: median (10–90 band).",
+        f"Turns until {event.name} from now; in parentheses the range that holds in 8 of 10 cases.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     if timeline.forecasts.text:
-        parts.append("A forecast held if its event came within the band.")
+        parts.append("A forecast held if its event came within the range.")
     if timeline.forecasts.open:
         parts.append(f"{timeline.forecasts.open:,} more are not decided yet.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)

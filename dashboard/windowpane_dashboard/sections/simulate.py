@@ -90,7 +90,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         "Thresholds",
         key="replay_thresholds",
         placeholder="the window's defaults",
-        help="Eviction threshold such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
+        help="Where removal starts, such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
     baselines = right.checkbox("Include unmanaged baselines", key="replay_baselines")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens

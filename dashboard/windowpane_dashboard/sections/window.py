@@ -8,7 +8,6 @@ import streamlit as st
 from windowpane.report.headline import turn_headline
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, store_access, widgets
-from windowpane_dashboard.page.number_formats import SCORE
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, removed_blocks
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
@@ -66,7 +65,7 @@ def blocks_section(view: SessionView) -> None:
         (st.container(), st.container()) if is_stacked else widgets.wrapping_columns([1, 1.15], narrowest="table")
     )
     with left:
-        _in_window(window.blocks, window.evicted_turn)
+        _in_window(window.blocks)
     with right:
         st.markdown("**Removed by now, and why**")
         if removed.empty:
@@ -77,7 +76,7 @@ def blocks_section(view: SessionView) -> None:
 
 def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
     """Return why no removed block is listed at *turn*: nothing was removed, or the recording does not hold it."""
-    if (marks["letter"].isin(["E", "C"]) & (marks["turn"] <= turn)).any():
+    if (marks["letter"].isin(["R", "C"]) & (marks["turn"] <= turn)).any():
         return "The blocks removed by now are not in the recording; the events in the chart give their number."
     return "Nothing had been removed from the window."
 
@@ -96,18 +95,17 @@ def heading_text(values: pd.Series, turn: int) -> str:
     )
 
 
-def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
+def _in_window(blocks: pd.DataFrame) -> None:
     st.markdown("**In the window**")
     if blocks.empty:
         return
     visible = blocks.drop(columns=["component", "count"])
     visible.insert(1, "≈", ["≈" if source == "estimate" else "" for source in blocks["count"]])
     widgets.table(
-        widgets.without_empty(visible, "replaces", "preview", "pinned", "score"),
+        widgets.without_empty(visible, "replaces", "preview", "pinned"),
         key="in_window",
         alt="Blocks of the window in order",
         on_row=lambda row: open_block(visible["block"].iloc[row]),
-        numbers={"score": SCORE},
         column_config={
             "tokens": st.column_config.NumberColumn(width=64),
             "what": st.column_config.TextColumn(width=150),
@@ -115,11 +113,6 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
                 width=24, help="≈ estimated: blocks are counted one by one and scaled to what the call measured"
             ),
             "age": st.column_config.NumberColumn(width=44, help="turns since it was added"),
-            "score": st.column_config.NumberColumn(
-                width=50,
-                help=f"at the eviction of turn {evicted_turn}: 0 evict first, 1 retain; only the next "
-                "candidates have one",
-            ),
             "from turn": st.column_config.NumberColumn("since turn", width=70),
             "preview": st.column_config.TextColumn("text", width=260),
             "block": st.column_config.TextColumn(width=64),
@@ -135,21 +128,19 @@ def _in_window(blocks: pd.DataFrame, evicted_turn: int | None) -> None:
 
 def _removed(removed: pd.DataFrame, regrets: int) -> None:
     widgets.table(
-        widgets.without_empty(removed, "needed again", "preview", "score"),
+        widgets.without_empty(removed, "needed again", "preview"),
         key="removed",
         alt="Blocks removed from the window, latest first",
         on_row=lambda row: open_block(removed["block"].iloc[row]),
-        numbers={"score": SCORE},
         column_config={
             "what": st.column_config.TextColumn(width=130),
             "why": st.column_config.TextColumn(width=170),
-            "replaced by": st.column_config.TextColumn(width=150),
+            "replaced by": st.column_config.TextColumn(width=150, help="a placeholder names the block"),
             "needed again": st.column_config.TextColumn(width=140),
             "preview": st.column_config.TextColumn("text", width=220),
             "removed": st.column_config.NumberColumn("turn", width=44, help="turn of the removal"),
             "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(width=64),
-            "score": st.column_config.NumberColumn(width=56, help="0 evict first, 1 retain"),
         },
     )
     listed = f"The latest {REMOVED_ROWS} blocks" if len(removed) == REMOVED_ROWS else count(len(removed), "block")

@@ -14,7 +14,7 @@ from pandas.io.formats.style import Styler
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.core.vocabulary import SEVERITIES
 from windowpane.report.headline import Subject
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
@@ -55,7 +55,7 @@ def main() -> None:
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            linked_headline(alerts_headline(listed), targets(filters.listing))
+            linked_headline(alerts_headline(listed), targets(filters.listing), PAGE)
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:

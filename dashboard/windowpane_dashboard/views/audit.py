@@ -15,7 +15,6 @@ from windowpane.store.search.events import MAXIMUM_HITS
 from windowpane.store.writes.chain import Head
 from windowpane.text import formats
 from windowpane.text.formats import count
-from windowpane.text.labels import event_label
 from windowpane_dashboard.page import (
     address,
     downloads,
@@ -58,7 +57,9 @@ def main() -> None:
         recorded = f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded"
         with head:
             if snapshot.is_admin:
-                widgets.headline(f"{recorded}; {_chain_state(st.session_state.get(VERIFIED), snapshot.version)}.")
+                widgets.headline(
+                    f"{recorded}; {_chain_state(st.session_state.get(VERIFIED), snapshot.version)}.", PAGE
+                )
                 chain_row(snapshot)
             else:
                 widgets.headline(f"{recorded}.")
@@ -165,7 +166,6 @@ def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     bar.container().multiselect(
         "Events",
         list(PAYLOADS),
-        format_func=event_label,
         placeholder="any",
         **bind("types", list(filters.types)),
     )

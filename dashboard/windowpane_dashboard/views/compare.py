@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import session_headline
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.charts.zone_bands import forecast_turns
@@ -44,7 +44,7 @@ def main() -> None:
         sides = [_side(snapshot, row) for row in rows]
         frame = differences(*sides)
         with head:
-            widgets.headline(compare_headline(frame))
+            widgets.headline(compare_headline(frame), PAGE)
         charts(sides)
         st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(

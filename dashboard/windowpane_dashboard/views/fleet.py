@@ -12,7 +12,7 @@ from windowpane.core.times import midnight
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import Phrase, Subject, fleet_phrases
 from windowpane.report.spending import budget_text
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count, dollars, percent
 from windowpane.text.quota import quota_text
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
@@ -63,7 +63,7 @@ def main() -> None:
         today = midnight(now, times.reader_zone())
         listed = store_access.fleet(snapshot, query, since, today)
     with head:
-        linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed))
+        linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed), PAGE)
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
@@ -58,14 +58,15 @@ def main() -> None:
                 widgets.headline(
                     "The form is filled in: press Simulate."
                     if is_filled_in
-                    else "No replay is stored yet: choose sessions and policies, then simulate."
+                    else "No replay is stored yet: choose sessions and policies, then simulate.",
+                    PAGE,
                 )
             if position.simulate is not None:
                 results_section((), recorded_sessions(snapshot, [position.simulate]))
         else:
             results = results_by_setup(stored.runs)
             with head:
-                widgets.headline(replay_headline(results))
+                widgets.headline(replay_headline(results), PAGE)
             recorded = recorded_sessions(snapshot, sessions_of(results))
             results_section(results, recorded)
             timelines_section(results, position, {row.session_id: picker_label(row) for row in recorded})
@@ -138,8 +139,8 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
             "cost tokens": TOKENS_SHORT,
             "dollars": DOLLARS,
             "cached": SHARE,
-            "fidelity": SCORE,
-            "regret share": SMALL_SHARE,
+            "names kept": SCORE,
+            "share of all": SMALL_SHARE,
             "peak": SHARE,
         },
         column_config={
@@ -152,11 +153,11 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
             ),
             "dollars": config.NumberColumn(width=76, help="list price of the sent tokens"),
             "cached": config.NumberColumn(width=64),
-            "evicted": config.NumberColumn("evicted blocks", width=104),
-            "compressions": config.NumberColumn(width=100),
-            "fidelity": config.NumberColumn(width=66, help="removed names still visible, 0 to 1"),
-            "regrets": config.NumberColumn(width=66, help="content needed again within 20 turns of its removal"),
-            "regret share": config.NumberColumn(width=96, help="of all content tokens"),
+            "removed blocks": config.NumberColumn(width=104),
+            "compactions": config.NumberColumn(width=100),
+            "names kept": config.NumberColumn(width=84, help="removed names still visible, 0 to 1"),
+            "needed again": config.NumberColumn(width=96, help="blocks, within 20 turns of their removal"),
+            "share of all": config.NumberColumn(width=84, help="of all content tokens"),
             "peak": config.NumberColumn(width=60, help="highest utilization"),
         },
     )
@@ -164,7 +165,7 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         "Messages, tool results and answers are recorded; the window's "
         "management is simulated. "
         "The sessions as recorded include tokens that the recording does not show. "
-        "Best overall: fewest overflows, then fidelity, then least cost."
+        "Best overall: fewest overflows, then most names kept, then least cost."
     )
 
 

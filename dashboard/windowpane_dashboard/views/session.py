@@ -89,7 +89,7 @@ def main() -> None:
             row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
             lost_rules=timeline.lost_rules, again=timeline.largest_again, live=is_live(row, time.time()),
         )  # fmt: skip
-        linked_headline(phrases, targets(replace(position, session=row.session_id), timeline))
+        linked_headline(phrases, targets(replace(position, session=row.session_id), timeline), PAGE)
         with widgets.part():
             cost_sentence(snapshot, row)
         metrics_row(row, timeline, alert=alert)

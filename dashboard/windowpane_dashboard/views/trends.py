@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.characters import plain
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.records import RepeatedDay, TrendRow
 from windowpane.text.formats import UNKNOWN, count, dollars, percent
@@ -36,7 +36,7 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
-COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "regrets"}
+COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "needed again"}
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
@@ -58,7 +58,7 @@ def main() -> None:
         repeated = reads.repeated_days(days=days, until=until) if rows else ()
         ranged = trends(rows, position, repeated)
         with head:
-            widgets.headline(summary(ranged))
+            widgets.headline(summary(ranged), PAGE)
         if not ranged.frame.empty:
             comparison(rows, position, repeated)
         costs_by_name_section(reads, position, page=PAGE, days=days)
@@ -74,7 +74,7 @@ def main() -> None:
                     "cost of breaks": DOLLARS,
                     "from the cache": SHARE,
                     "peak utilization": SHARE,
-                    "fidelity": SCORE,
+                    "facts kept": SCORE,
                 },
             )
             since = float((until - days + 1) * DAY_SECONDS)

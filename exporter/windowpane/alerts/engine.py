@@ -31,6 +31,7 @@ from windowpane.core.events import (
     BlockAdded,
     Event,
     EventContext,
+    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -230,7 +231,8 @@ class AlertEngine:
         """Yield *events*, each followed by the alerts it causes; for whole recordings."""
         for event in events:
             yield event
-            yield from self.evaluate((event,))
+            if _matters(event.data):
+                yield from self._alerts(event, iter((event,)))
 
     def report(
         self, alert: str, *, holds: bool, context: EventContext, at: float | None, value: float | None = None
@@ -370,19 +372,25 @@ def _runs(events: Iterable[Event]) -> Iterator[list[Event]]:
     """Yield the events that alerts depend on: starts and ends of sessions alone, others by stream."""
     run: list[Event] = []
     for event in events:
-        data = event.data
-        if isinstance(data, SessionStarted | SessionEnded):
+        if not _matters(event.data):
+            continue
+        if isinstance(event.data, SessionStarted | SessionEnded):
             yield from filter(None, (run, [event]))
             run = []
-        elif type(data) in RELEVANT_PAYLOADS and not (
-            isinstance(data, BlockAdded) and data.block.tool_call_id is None  # by far the most events
-        ):
+        else:
             if run and event.context.stream_id != run[0].context.stream_id:
                 yield run
                 run = []
             run.append(event)
     if run:
         yield run
+
+
+def _matters(data: Payload) -> bool:
+    """Return whether alerts depend on an event; of the added blocks, which most events are, on those of tools."""
+    if isinstance(data, BlockAdded):
+        return data.block.tool_call_id is not None
+    return type(data) in RELEVANT_PAYLOADS or isinstance(data, SessionStarted | SessionEnded)
 
 
 def _finite(value: float | None) -> float | None:

@@ -29,31 +29,31 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "window: the next large tool result overflows it, the provider refuses the call or cuts the answer.",
         "The session page shows which component fills the window; in Grafana, 'Used tokens by component'.",
         (
-            "Look at the largest component. If it is tool results, evict or summarize the old ones.",
-            "Start a compaction, or save a checkpoint and roll to a new window.",
+            "Look at the largest component. If it is tool results, remove or summarize the old ones.",
+            "Start a compaction, or continue in a new window.",
             "If compactions ran and the window is still red, see `cannot_compress` and the pinned blocks.",
             "If this agent always ends here, give it a larger window or a lower compaction threshold.",
         ),
     ),
     "eviction_rate": Guidance(
-        "More than a handful of blocks were evicted per turn, for several turns and not all at once.",
-        "The working set is larger than the window. Content that is evicted now is likely to be fetched again, "
+        "More than a handful of blocks were removed per turn, for several turns and not all at once.",
+        "The working set is larger than the window. Content that is removed now is likely to be needed again, "
         "which costs a call, its tokens and the prompt cache.",
-        "'Evicted blocks' by policy and content type, with the regrets next to them.",
+        "'Evicted blocks' by policy and content type; 'Regrets' are those that were needed again.",
         (
-            "Compare with the regrets: many regrets mean that the wrong content is evicted.",
+            "Compare with those needed again: many mean that the wrong content is removed.",
             "Cap the output of the tool that brings most tokens in, at ingest.",
             "Raise the limit, or split the task over sub-agents with separate windows.",
         ),
     ),
     "compression_ratio": Guidance(
-        "The last compressions together made the content they replaced less than half as small as it was.",
-        "A compression costs a model call and loses detail. When it saves little, the window is soon full again "
-        "and the next compression loses more. At 1 or below it made things larger.",
-        "'Compression ratio' and, on the session page, the before and after of each compression.",
+        "The last compactions together made the content they replaced less than half as small as it was.",
+        "A compaction costs a model call and loses detail. When it saves little, the window is soon full again "
+        "and the next compaction loses more. At 1 or below it made things larger.",
+        "'Compression ratio' and, on the session page, the before and after of each compaction.",
         (
-            "See what the summary keeps verbatim: code, logs and lists are better evicted than summarized.",
-            "Compress older and larger spans; short recent exchanges have little to give.",
+            "See what the summary keeps verbatim: code, logs and lists are better removed than summarized.",
+            "Compact older and larger spans; short recent exchanges have little to give.",
             "Check the prompt's target length against the summaries that come back.",
         ),
     ),
@@ -69,8 +69,8 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "fidelity": Guidance(
-        "After a compression the model can see less than half as much of the information that was there before "
-        "as is usual in this session, by the median of its earlier compressions; with fewer than three of these, "
+        "After a compaction the model can see less than half as much of the information that was there before "
+        "as is usual in this session, by the median of its earlier compactions; with fewer than three of these, "
         "less than 0.10.",
         "The agent continues as if nothing had happened, and repeats work or breaks a constraint it was given.",
         "The session page lists the facts: kept, recoverable, lost, contradicted.",
@@ -78,7 +78,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
             "Read the lost facts. Goals, constraints and file names should never be among them.",
             "Pin what must survive, or add it to the sections the summary has to have.",
             "If the score stays low, use another strategy or a stronger model for summaries.",
-            "For this session, give the agent the lost facts again, or roll back to the checkpoint.",
+            "For this session, give the agent the lost facts again, or go back to the checkpoint.",
         ),
     ),
     "rule_lost": Guidance(
@@ -100,7 +100,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "Most of a tool result is dead weight after the turn that read it, and every later call pays for it.",
         "'Used tokens by component' and the ratio of stale tokens.",
         (
-            "Evict results that were never referenced; mask them, so that they can be fetched again.",
+            "Remove results that were never used; mask them, so that they can be fetched again.",
             "Summarize large results when they are added.",
             "Ask tools for less: ranges instead of files, matches instead of logs.",
         ),
@@ -119,7 +119,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The next turn is expected to reach red.",
         "The call after this one may not fit.",
         "'Turns until red' is 1 or less; the session page shows the forecast at its last turn.",
-        ("Compact or evict before the next call.", "Hold large tool calls back until that is done."),
+        ("Compact before the next call.", "Hold large tool calls back until that is done."),
     ),
     "overflow": Guidance(
         "A window did not fit: the provider refused the call, or the check before the call expected it to.",
@@ -137,7 +137,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The session page, 'The window at this turn': all blocks are pinned, referenced or in the last exchange.",
         (
             "Unpin or shorten pinned blocks; a pinned file belongs in a tool, not in the window.",
-            "Save a checkpoint and roll to a new window.",
+            "Continue in a new window.",
             "If a single block is larger than the window, split it before it is added.",
         ),
     ),
@@ -194,11 +194,11 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ("Reduce the window before the next call.", "Check that the reserve fits the answers this agent writes."),
     ),
     "regret": Guidance(
-        "More than a tenth of the tokens evicted within 20 turns were needed again.",
-        "Each regret is a decision that was wrong and was paid for twice: the fetch and the tokens.",
-        "'Regrets' by cause, and on the session page the link from the fetch to its eviction.",
+        "More than a tenth of the tokens removed within 20 turns were needed again.",
+        "Each was a wrong decision and was paid for twice: the call and the tokens.",
+        "'Regrets' by cause, and on the session page the line from the removal to its return.",
         (
-            "Look at the content that is fetched again: one file, one tool, one kind of content?",
+            "Look at the content that is needed again: one file, one tool, one kind of content?",
             "Raise its priority or lifetime, or reference it in the notes.",
             "Mask instead of dropping, so that the agent knows what it can fetch.",
             "Replay the session under another policy before changing production.",
@@ -234,7 +234,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "yellow_entered": Guidance(
         "The window entered yellow.",
-        "Nothing is wrong. It is the moment to plan which content is evicted first.",
+        "Nothing is wrong. It is the moment to plan which content is removed first.",
         "The session page.",
         ("Nothing yet.", "If this happens in the first turns, the fixed part of the window is too large."),
     ),

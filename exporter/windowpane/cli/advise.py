@@ -19,7 +19,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import MISSTEPS
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import rate
 
 if TYPE_CHECKING:

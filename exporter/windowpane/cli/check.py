@@ -18,7 +18,7 @@ from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import SEVERITIES, Severity
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 
 
 @click.command("check")

@@ -18,7 +18,7 @@ from windowpane.core.store_names import StoreName, full_name
 from windowpane.core.version import install_command
 from windowpane.sources.imports.progress import running_import
 from windowpane.sources.installed_agents.locations import default_folders
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.keys import KEY_FILE_VARIABLE, OLD_KEY_FILES_VARIABLE
 from windowpane.store.open import open_store, store_exists
 

@@ -22,7 +22,7 @@ from windowpane.config.paths import data_folder
 from windowpane.core.store_names import StoreName
 from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, start_http_server
 from windowpane.outputs.http.store_exporter import StoreExporter
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.open import store_exists
 from windowpane.text.formats import seconds
 

@@ -316,7 +316,7 @@ def report_table(reports: Sequence[FileReport]) -> Table:
     """Return the files as a table of at most 80 columns, one row each."""
     from rich.text import Text
 
-    numbers = {"sess": 4, "turns": 5, "tools": 5, "cmp": 3, "evt": 3, "peak": 5, "bad": 3, "new": 6}
+    numbers = {"sess": 4, "turns": 5, "tools": 5, "cmp": 3, "rem": 3, "peak": 5, "bad": 3, "new": 6}
     table = frameless_table({"file": (None, 24), "format": (11, 14)}, numbers)
     for report in reports:
         stats = report.stats

@@ -15,7 +15,7 @@ from windowpane.cli.sessions import session_table
 from windowpane.config.paths import local_base
 from windowpane.sources.imports.last_import import import_key, unchanged_reports
 from windowpane.sources.imports.progress import noted_progress
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 PORT = 8501
 LISTED = 20

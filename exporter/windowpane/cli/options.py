@@ -259,7 +259,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     Raises `click.ClickException` with the choices.
     """
     from windowpane.core.redaction import stored_id
-    from windowpane.store.interface import SessionFilter
+    from windowpane.store.filters import SessionFilter
     from windowpane.store.writes.project_sessions import named_in_projects
 
     rows = store.find_sessions(prefix)

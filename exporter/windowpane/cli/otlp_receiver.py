@@ -25,7 +25,7 @@ from windowpane.sources.receiver.call_recorder import SOURCE, CallRecorder, Reco
 from windowpane.sources.receiver.endpoint import OtlpEndpoint
 from windowpane.sources.receiver.forwarding import Forwarder
 from windowpane.sources.receiver.intake import CLOSE_SECONDS, Emitted, Intake, Outlet
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import StoredEvent
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _forwarder(config: Config, internal: InternalMetrics, *, has_token: bool) ->
         return None
     return Forwarder(
         otlp.forward,
-        headers={name: value.get_secret_value() for name, value in otlp.forward_headers.items()},
+        headers={name: value.value for name, value in otlp.forward_headers.items()},
         own_token=has_token,
         count_drops=internal.record_drop,
     )

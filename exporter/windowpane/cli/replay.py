@@ -51,12 +51,14 @@ if TYPE_CHECKING:
 DEFAULT_POLICY = "hybrid"
 MAXIMUM_NOTES = 10
 COLUMNS = {
-    "window": 6, "over": 4, "sent": 6, "cost": 6, "dollars": 7, "evict": 5, "cmp": 3, "fid": 4, "regr": 4, "of": 5
+    "window": 6, "over": 4, "sent": 6, "cost": 6, "dollars": 7, "rem": 4, "cmp": 3, "names": 5, "again": 5,
+    "of": 5,
 }  # fmt: skip
 """The columns of numbers, with their minimum widths."""
 LEGEND = """\
 over: calls that do not fit; sent: tokens; cost: tokens at the price of fresh input, with the prompt cache;
-fid: share of removed names still visible; regr: regret, content needed again; of: its share of all content"""
+rem: removed blocks; cmp: compactions; names: share of removed names still visible;
+again: removed blocks that were needed again; of: their share of all content"""
 
 
 @click.command("replay")

@@ -136,7 +136,7 @@ def command(
         if config.clickhouse.url is not None:
             serving.copier = configured_copier(config.clickhouse, store)
         if otlp_endpoint is not None:
-            serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
+            serving.push(config.otlp.replaced(endpoint=otlp_endpoint))
         routes = serving.routes(bearer_token=token)
         with (
             ingesting(store, serving, routes, access) if ingests else nullcontext(routes) as served,
@@ -190,8 +190,8 @@ def command(
 
 def _received(config: Config, store: Store, *, capture: bool) -> Config:
     """Return the configuration for what is received: the store that is served, with or without texts."""
-    stored = config.store.model_copy(update={"path": store.address, "capture": capture or config.store.capture})
-    return config.model_copy(update={"store": stored})
+    stored = config.store.replaced(path=store.address, capture=capture or config.store.capture)
+    return config.replaced(store=stored)
 
 
 def server_start() -> Callable[..., AsgiServer]:
@@ -225,7 +225,7 @@ def configured_tls(server: ServerConfig) -> TlsOptions | None:
 
 def configured_token(server: ServerConfig) -> str | None:
     """Return the configured bearer token."""
-    return None if server.bearer_token is None else server.bearer_token.get_secret_value()
+    return None if server.bearer_token is None else server.bearer_token.value
 
 
 def wait_for_stop() -> None:

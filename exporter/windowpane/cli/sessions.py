@@ -21,7 +21,7 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.report.rule_survival import survival_over, survival_text
-from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.store.filters import FleetOrder, SessionFilter
 from windowpane.text import formats
 from windowpane.text.zones import zone_label
 
@@ -59,7 +59,7 @@ def command(
 
     A session is shown by its title, else by its label or agent; its cost includes its sub-agents. With
     --rules the standing instructions that are visible after 1, 2, 3 … compactions are counted, of --limit
-    sessions at most.
+    sessions at most. rem: removed blocks; cmp: compactions; again: removed blocks that were needed again.
 
     \b
     Example:
@@ -98,7 +98,7 @@ def session_table(rows: Sequence[SessionRow]) -> Table:
     """
     name_columns = NAME_CHARACTERS + max(0, get_terminal_size().columns - TABLE_COLUMNS)
     texts = {"zone": (10, None), "session": (ID_CHARACTERS, None), "title": (None, name_columns)}
-    numbers = {"turns": 5, "now": 4, "peak": 4, "evt": 4, "cmp": 3, "regr": 4, "cost": 7}
+    numbers = {"turns": 5, "now": 4, "peak": 4, "rem": 4, "cmp": 3, "again": 5, "cost": 7}
     table = frameless_table(texts, numbers)
     for row in rows:
         share = formats.percent(row.utilization, estimated=row.is_estimated)

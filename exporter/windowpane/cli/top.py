@@ -22,7 +22,7 @@ from windowpane.cli.sessions import TABLE_COLUMNS, short_id
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.times import is_live, live_since
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.text import formats
 from windowpane.text.forecasts import next_event
 from windowpane.text.quota import quota_text

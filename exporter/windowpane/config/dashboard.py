@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from msgspec import Meta
 
-from windowpane.config.section import NUMBER, Section
+from windowpane.config.section import GivenSecret, Secret, Section
 from windowpane.core.names import check_project
 
 ALL_PROJECTS: Final = "*"
@@ -27,45 +27,43 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 Role = Literal["viewer", "admin"]
 
 
+def _protected(url: str) -> None:
+    parts = urlsplit(url)
+    is_local = parts.hostname in _LOOPBACK or str(parts.hostname).endswith(".localhost")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
+        raise ValueError("must start with https:// (http:// only on this machine)")
+
+
+def _long(secret: Secret) -> None:
+    if len(secret.value) < MINIMUM_SECRET_CHARACTERS:
+        raise ValueError(f"must have at least {MINIMUM_SECRET_CHARACTERS} characters")
+
+
+def _callback(url: str) -> None:
+    if not url.endswith("/oauth2callback"):
+        raise ValueError("must end with /oauth2callback")
+
+
 class OidcConfig(Section):
     """The provider that users sign in with."""
 
-    metadata_url: str
+    metadata_url: Annotated[str, _protected]
     """The provider's `/.well-known/openid-configuration`."""
-    client_id: Annotated[str, Field(min_length=1)]
-    client_secret: Annotated[SecretStr, Field(min_length=1)]
-    cookie_secret: SecretStr | None = None
+    client_id: Annotated[str, Meta(min_length=1)]
+    client_secret: GivenSecret
+    cookie_secret: Annotated[Secret, _long] | None = None
     """Signs the cookie of a signed-in browser; by default a new one at each start, which ends every login."""
-    redirect_url: str | None = None
+    redirect_url: Annotated[str, _protected, _callback] | None = None
     """The address that users come back to; by default `/oauth2callback` below `public_url`."""
     scope: str = "openid email profile"
-    session_hours: Annotated[float, NUMBER, Field(gt=0, le=720)] = 12
+    session_hours: Annotated[float, Meta(gt=0, le=720)] = 12
     """Time after which a user has to sign in again."""
 
-    @field_validator("metadata_url", "redirect_url")
-    @classmethod
-    def _protected(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        parts = urlsplit(url)
-        is_local = parts.hostname in _LOOPBACK or str(parts.hostname).endswith(".localhost")
-        if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
-            raise ValueError("must start with https:// (http:// only on this machine)")
-        return url
 
-    @field_validator("cookie_secret")
-    @classmethod
-    def _long(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is not None and len(secret.get_secret_value()) < MINIMUM_SECRET_CHARACTERS:
-            raise ValueError(f"must have at least {MINIMUM_SECRET_CHARACTERS} characters")
-        return secret
-
-    @field_validator("redirect_url")
-    @classmethod
-    def _callback(cls, url: str | None) -> str | None:
-        if url is not None and not url.endswith("/oauth2callback"):
-            raise ValueError("must end with /oauth2callback")
-        return url
+def _names(projects: tuple[str, ...]) -> None:
+    for name in projects:
+        if name not in (ALL_PROJECTS, WITHOUT_PROJECT):
+            check_project("projects", name or "?")
 
 
 class AccessRule(Section):
@@ -80,19 +78,10 @@ class AccessRule(Section):
     value: str | None = None
     """The value of the claim, or one of its values."""
     role: Role = "viewer"
-    projects: tuple[str, ...] = ()
+    projects: Annotated[tuple[str, ...], _names] = ()
     """Projects that a viewer sees: names, `*` for all, `-` for sessions without one. An admin sees all."""
 
-    @field_validator("projects")
-    @classmethod
-    def _names(cls, projects: tuple[str, ...]) -> tuple[str, ...]:
-        for name in projects:
-            if name not in (ALL_PROJECTS, WITHOUT_PROJECT):
-                check_project("projects", name or "?")
-        return projects
-
-    @model_validator(mode="after")
-    def _one_condition(self) -> Self:
+    def _check(self) -> None:
         given = [name for name in ("email", "domain", "claim") if getattr(self, name)]
         if len(given) != 1:
             raise ValueError("a rule needs exactly one of email, domain and claim")
@@ -100,7 +89,6 @@ class AccessRule(Section):
             raise ValueError("claim and value belong together")
         if self.role == "viewer" and not self.projects:
             raise ValueError("a viewer needs projects: names, '*' for all, or '-' for sessions without a project")
-        return self
 
     def matches(self, claims: Mapping[str, Any], *, unverified: bool) -> bool:
         """Return whether the claims match; an address counts only if it is verified, or *unverified*."""
@@ -146,13 +134,11 @@ class DashboardConfig(Section):
     unverified_email: bool = False
     """Match addresses that the provider does not state to be verified."""
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _check(self) -> None:
         if self.oidc is not None and not self.access:
             raise ValueError("oidc without access rules admits no user: add a rule with the role admin")
         if self.access and self.oidc is None:
             raise ValueError("access rules need oidc, the provider that users sign in with")
-        return self
 
     def access_of(self, claims: Mapping[str, Any]) -> Access | None:
         """Return the access of a user by all rules that match; None without any."""

@@ -9,10 +9,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
-
+from windowpane.config.reading import UNKNOWN, AnySection, Problem, Reading
 from windowpane.config.schema import Config
 from windowpane.config.section import Document, KeyPath, contains, is_set
 from windowpane.core.choices import FIXED_BY_PRESET, MERGING_POLICIES
@@ -21,8 +20,6 @@ from windowpane.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from windowpane.config.yaml_file import YamlFile
-
-Model = TypeVar("Model", bound=BaseModel)
 
 PREFIX: Final = "WINDOWPANE_"
 SEPARATOR: Final = "__"
@@ -77,7 +74,7 @@ def load_config(
     """
     layers = Layers.read(file, environ=environ, arguments=arguments)
     config = layers.validated(Config)
-    if config.preset is None and not config.model_fields_set & {"compression", "cross_window"}:
+    if config.preset is None and not config.given & {"compression", "cross_window"}:
         return config
 
     for conflict in contradictions(config):
@@ -160,13 +157,13 @@ class Layers:
             arguments=dict(arguments or {}),
         )
 
-    def validated(self, model: type[Model]) -> Model:
-        """Return the settings as *model*. Raises `ConfigurationError` about the first invalid key."""
+    def validated(self, kind: type[AnySection]) -> AnySection:
+        """Return the settings as a section. Raises `ConfigurationError` about the first invalid key."""
         from_file = {} if self.file is None else self.file.content
-        try:
-            return model.model_validate(merge(merge(from_file, self.environ), self.arguments))
-        except ValidationError as error:
-            raise self._explained(error, model) from None
+        reading = Reading(kind, merge(merge(from_file, self.environ), self.arguments))
+        if reading.section is None:
+            raise self._explained(reading.problems)
+        return reading.section
 
     def location(self, key: KeyPath) -> str:
         """Return the dotted key, with its file and line or its variable where it has one."""
@@ -179,27 +176,11 @@ class Layers:
         in_file = "" if self.file is None else self.file.location(key)
         return f"{in_file}: {dotted}" if in_file else dotted
 
-    def _explained(self, error: ValidationError, model: type[BaseModel]) -> ConfigurationError:
-        """Describe the first problem; text that was given is not repeated, it may be a secret."""
-        problems = error.errors(include_url=False)
-        # A misspelled key is the cause where its right name is missing.
-        first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
-        key = tuple(part for part in first["loc"] if part != "[key]")
-        kind, message = first["type"], _message(first, key)
+    def _explained(self, problems: Sequence[Problem]) -> ConfigurationError:
+        """Describe the first problem; a misspelled key is the cause where its right name is missing."""
+        first = next((problem for problem in problems if problem.text == UNKNOWN), problems[0])
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        if kind == "value_error":
-            return ConfigurationError(self.location(key), message + more)
-        if kind == "extra_forbidden":
-            problem, expected = "unknown key", nearest_key(model, key) or "a key of this section"
-        elif kind == "missing":
-            problem, expected = "missing", "a value"
-        elif kind in _OUT_OF_RANGE:
-            problem, expected = f"{first['input']} is out of range", _expectation(message)
-        else:
-            problem, expected = "invalid", _EXPECTED.get(kind) or _expectation(message)
-            if kind.endswith("_parsing"):  # the rest describes the conversion
-                expected = expected.partition(",")[0]
-        return ConfigurationError(self.location(key), problem + more, expected=expected)
+        return ConfigurationError(self.location(first.key), first.text + more, expected=first.expected)
 
 
 def _yaml_file(path: Path) -> YamlFile:
@@ -266,62 +247,3 @@ def _parsed(name: str, path: Sequence[str], value: str) -> object:
         return parse_value(value)
     except ValueError:
         raise ConfigurationError(name, "cannot be parsed", expected="a YAML value") from None
-
-
-_OUT_OF_RANGE: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
-_EXPECTED: Final = {
-    "model_type": "a mapping",
-    "tuple_type": "a list",
-    "too_short": "at least one",
-    "invalid_key": "a name as key",
-}
-"""Expectations by kind of error, where Pydantic's message names its own types."""
-
-
-def _message(error: Mapping[str, Any], key: KeyPath) -> str:
-    """Return Pydantic's message without the key, which the location names already."""
-    message = str(error["msg"]).removeprefix("Value error, ")
-    cause = (error.get("ctx") or {}).get("error")
-    if isinstance(cause, ConfigurationError) and ".".join(map(str, key)).endswith(cause.path):
-        return message.removeprefix(f"{cause.path}: ")
-    return message
-
-
-def _expectation(message: str) -> str:
-    return message.removeprefix("Input should be ").removeprefix("Field ")
-
-
-def nearest_key(settings: type[BaseModel], key: Sequence[str | int]) -> str:
-    """Return the dotted key that is spelled most like *key*, in its section, else anywhere; empty if none is."""
-    from difflib import get_close_matches
-
-    *path, name = key
-    keys = _section(settings, path).model_fields
-    if close := get_close_matches(str(name), keys, n=1):
-        return ".".join(map(str, (*path, *close)))
-    return next((dotted for dotted in _all_keys(settings) if dotted.rpartition(".")[2] == name), "")
-
-
-def _section(settings: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:
-    parts = iter(path)
-    for part in parts:
-        annotation = settings.model_fields[str(part)].annotation
-        settings = next(_sections(annotation))
-        if {get_origin(kind) for kind in (annotation, *get_args(annotation))} & {dict, tuple}:
-            next(parts, None)  # the name or number of an element
-    return settings
-
-
-def _sections(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the sections in a field's type: itself, an optional one, or those of a list."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _sections(argument)
-
-
-def _all_keys(settings: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    for name, information in settings.model_fields.items():
-        yield f"{prefix}{name}"
-        for section in _sections(information.annotation):
-            yield from _all_keys(section, f"{prefix}{name}.")

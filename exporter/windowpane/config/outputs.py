@@ -2,59 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
+from msgspec import Meta, field
 
-from windowpane.config.paths import default_store, named_store
-from windowpane.config.section import NUMBER, HttpUrl, Section
+from windowpane.config.paths import default_store
+from windowpane.config.section import Count, GivenSecret, HttpUrl, Positive, Secret, Section
 from windowpane.core.quiet_hours import QuietHours
-from windowpane.core.store_names import EXPECTED_URL, StoreUrl
+from windowpane.core.store_names import StoreUrl
 from windowpane.core.vocabulary import Severity
-from windowpane.exceptions import ConfigurationError
 
 
 class StoreConfig(Section):
     """The event store: its file, its content and its retention."""
 
-    path: Path | StoreUrl = Field(default_factory=default_store)
+    path: Path | StoreUrl = field(default_factory=default_store)
     capture: bool = False
     """Store texts too, with secrets redacted."""
     first_message_titles: bool = True
     """Title recorded sessions that have no title by their first user message, with secrets redacted."""
-    retention_days: Annotated[float, NUMBER, Field(gt=0)] = 30
-    retention_bytes: Annotated[int, NUMBER, Field(gt=0)] = 2_000_000_000
+    retention_days: Positive = 30
+    retention_bytes: Annotated[int, Meta(gt=0)] = 2_000_000_000
     audit_key_file: Path | None = None
     audit_old_key_files: tuple[Path, ...] = ()
-    """Keys that signed before the current one; they only verify."""
-
-    @field_validator("audit_old_key_files", mode="before")
-    @classmethod
-    def _separated(cls, given: object) -> object:
-        """Accept a text that separates the files as `PATH` does, which the environment holds."""
-        return tuple(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
-
-    @field_validator("path", mode="plain")
-    @classmethod
-    def _name_of_store(cls, given: object) -> object:
-        if isinstance(given, str):
-            return named_store(given, key="path")
-        if isinstance(given, Path | StoreUrl):
-            return given
-        raise ConfigurationError("path", f"is {given!r}", expected=EXPECTED_URL)
-
-    @field_serializer("path")
-    def _without_password(self, path: Path | StoreUrl) -> Path | str:
-        return str(path) if isinstance(path, StoreUrl) else path
+    """Keys that signed before the current one; they only verify. A text separates them as `PATH` does."""
 
 
 class IngestConfig(Section):
     """Sending to a server, where the store's name is its URL."""
 
-    token: Annotated[SecretStr, Field(min_length=1)] | None = None
+    token: GivenSecret | None = None
     """The token of the agent or its project."""
     ca: Path | None = None
     """Certificates of the authority that signed the server's; by default those of the system."""
@@ -64,16 +43,14 @@ class IngestConfig(Section):
     """Private key of the client's certificate, if the certificate's file does not hold it."""
     insecure: bool = False
     """Send unencrypted to other machines, too."""
-    spool_bytes: Annotated[int, NUMBER, Field(ge=0)] = 256 * 2**20
+    spool_bytes: Annotated[int, Meta(ge=0)] = 256 * 2**20
     """Size of what waits on disk at most; what does not fit is dropped, and counted."""
-    timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=300)] = 10
+    timeout_seconds: Annotated[float, Meta(gt=0, le=300)] = 10
     """Time for connecting, and for the answer."""
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _check(self) -> None:
         if self.key is not None and self.certificate is None:
             raise ValueError("ingest.key needs ingest.certificate")
-        return self
 
 
 class Tls(Section):
@@ -87,10 +64,10 @@ class Tls(Section):
 class ServerConfig(Section):
     """The metrics endpoint."""
 
-    port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 9464
+    port: Annotated[int, Meta(ge=0, le=65535)] = 9464
     """0 takes a free port; so does a port that is in use."""
     address: str = "127.0.0.1"
-    bearer_token: Annotated[SecretStr, Field(min_length=1)] | None = None
+    bearer_token: GivenSecret | None = None
     tls: Tls | None = None
     insecure: bool = False
     """Serve beyond loopback although neither a token nor a certificate is set."""
@@ -99,25 +76,18 @@ class ServerConfig(Section):
 class ChannelConfig(Section):
     """One receiver of alert messages."""
 
-    url: SecretStr
+    url: Secret
     """`log://`, `alertmanager://host:port`, or any Apprise URL."""
     min_severity: Severity | None = None
     """None sends everything to the log and Alertmanager, and warnings or worse to people."""
-    quiet_hours: str | None = None
+    quiet_hours: Annotated[str, QuietHours.parse] | None = None
     """Local time such as `22:00-07:00`: only critical alerts are sent during it, the others afterwards."""
-
-    @field_validator("quiet_hours")
-    @classmethod
-    def _span(cls, given: str | None) -> str | None:
-        if given is not None:
-            QuietHours.parse(given)
-        return given
 
 
 class NotifyConfig(Section):
     """The receivers of alert messages."""
 
-    channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=SecretStr("log://"), min_severity="warning"),)
+    channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=Secret("log://"), min_severity="warning"),)
     test_any_address: bool = False
     """Let visitors of the dashboard send a test message to any address, and not only to a channel."""
 
@@ -127,48 +97,42 @@ class OtlpConfig(Section):
 
     endpoint: HttpUrl | None = None
     """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
-    headers: dict[str, SecretStr] = Field(default_factory=dict)
+    headers: dict[str, Secret] = field(default_factory=dict)
     events: bool = True
     """Send events as log records, beside the metrics."""
-    interval_seconds: Annotated[float, NUMBER, Field(ge=1)] = 60
+    interval_seconds: Annotated[float, Meta(ge=1)] = 60
     """Interval between two pushes of metrics."""
-    receive_port: Annotated[int, NUMBER, Field(ge=0, le=65535)] = 4318
+    receive_port: Annotated[int, Meta(ge=0, le=65535)] = 4318
     """Port on which `windowpane serve --otlp` takes traces and logs."""
-    receive_wait_seconds: Annotated[float, NUMBER, Field(ge=0, le=300)] = 10
+    receive_wait_seconds: Annotated[float, Meta(ge=0, le=300)] = 10
     """Time for which a call is held until everything that reports it has come."""
     forward: HttpUrl | None = None
     """Base URL of another collector, to which every request that is received is passed on unchanged."""
-    forward_headers: dict[str, SecretStr] = Field(default_factory=dict)
+    forward_headers: dict[str, Secret] = field(default_factory=dict)
     """Headers added to what is passed on, such as the collector's credentials."""
+
+
+def _clickhouse_url(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("clickhouse.url must be the address of ClickHouse's HTTP interface, http://host:8123")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "clickhouse.url must not hold a password, query or fragment; set clickhouse.user and "
+            "clickhouse.password"
+        )
 
 
 class ClickHouseConfig(Section):
     """The analytical copy of the store in ClickHouse, where one is set."""
 
-    url: str | None = None
+    url: Annotated[str, _clickhouse_url] | None = None
     """Address of the HTTP interface, such as `http://127.0.0.1:8123`."""
     user: str | None = None
-    password: SecretStr = SecretStr("")
-    database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "windowpane"
+    password: Secret = Secret("")
+    database: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "windowpane"
     """Database of this store's copy; it is created."""
-    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.{}-]+$")] | None = None
+    cluster: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.{}-]+$")] | None = None
     """Cluster on which the tables are created; None for one server."""
-    retention_days: Annotated[int, NUMBER, Field(ge=1)] | None = None
+    retention_days: Count | None = None
     """Days after which the copy deletes events, turns, sessions, alerts and tools; None keeps them."""
-
-    @field_validator("url")
-    @classmethod
-    def _address(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
-                "clickhouse.url must be the address of ClickHouse's HTTP interface, http://host:8123"
-            )
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError(
-                "clickhouse.url must not hold a password, query or fragment; set clickhouse.user and "
-                "clickhouse.password"
-            )
-        return url

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
+from windowpane.config.user_folder import user_folder
 from windowpane.core.store_names import DEFAULT_FILE, StoreName, StoreUrl, parse_store_name
 
 READ_ONLY_VARIABLE: Final = "WINDOWPANE_DASHBOARD_READ_ONLY"
@@ -18,7 +17,7 @@ LOGIN_VARIABLE: Final = "WINDOWPANE_DASHBOARD_LOGIN"
 
 def data_folder() -> Path:
     """Return the user's data folder for Windowpane; it may not exist yet."""
-    return Path(platformdirs.user_data_dir("windowpane", appauthor=False))
+    return Path(user_folder())
 
 
 def default_store_file() -> Path:

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Final
 
-from pydantic import Field, SecretStr, field_validator
+from msgspec import Meta
 
 from windowpane.config.outputs import ChannelConfig
-from windowpane.config.section import NUMBER, Section
+from windowpane.config.section import Positive, Secret, Section
 from windowpane.core.names import check_project
 
 HASHED: Final = "sha256:"
@@ -25,34 +25,31 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 class ProjectRetention(Section):
     """Limits of the stored sessions of a project; None for the store's own."""
 
-    days: Annotated[float, NUMBER, Field(gt=0)] | None = None
-    bytes: Annotated[int, NUMBER, Field(gt=0)] | None = None
+    days: Positive | None = None
+    bytes: Annotated[int, Meta(gt=0)] | None = None
     """Part of the store's size that the project may take, by its share of the events."""
+
+
+def _strong(tokens: tuple[Secret, ...]) -> None:
+    for token in tokens:
+        digest = token.value.removeprefix(HASHED)
+        if digest != token.value and _DIGEST.fullmatch(digest) is None:
+            raise ValueError(f"a token that starts with {HASHED} must go on with 64 hexadecimal digits")
+        if len(token.value) < MINIMUM_TOKEN_CHARACTERS:
+            raise ValueError(f"a token must have at least {MINIMUM_TOKEN_CHARACTERS} characters")
 
 
 class ProjectConfig(Section):
     """One project."""
 
-    tokens: tuple[SecretStr, ...] = ()
+    tokens: Annotated[tuple[Secret, ...], _strong] = ()
     """Tokens with which agents on other hosts send sessions of this project; several, while one is replaced."""
     retention: ProjectRetention = ProjectRetention()
     channels: tuple[ChannelConfig, ...] | None = None
     """Receivers of this project's alerts instead of `notify.channels`; None for those."""
 
-    @field_validator("tokens")
-    @classmethod
-    def _tokens(cls, tokens: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for token in tokens:
-            text = token.get_secret_value()
-            digest = text.removeprefix(HASHED)
-            if digest != text and _DIGEST.fullmatch(digest) is None:
-                raise ValueError(f"a token that starts with {HASHED} must go on with 64 hexadecimal digits")
-            if len(text) < MINIMUM_TOKEN_CHARACTERS:
-                raise ValueError(f"a token must have at least {MINIMUM_TOKEN_CHARACTERS} characters")
-        return tokens
 
-
-def check_projects(projects: Mapping[str, ProjectConfig]) -> None:
+def check_projects(projects: dict[str, ProjectConfig]) -> None:
     """Raise for an invalid name of a project, and for a token of two projects."""
     owners: dict[bytes, str] = {}
     for name, project in projects.items():
@@ -63,9 +60,9 @@ def check_projects(projects: Mapping[str, ProjectConfig]) -> None:
                 raise ValueError(f"the projects {owner!r} and {name!r} have a token in common")
 
 
-def token_digest(token: SecretStr) -> bytes:
+def token_digest(token: Secret) -> bytes:
     """Return the SHA-256 digest of a configured token."""
-    text = token.get_secret_value()
+    text = token.value
     if text.startswith(HASHED):
         return bytes.fromhex(text.removeprefix(HASHED))
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -6,10 +6,11 @@ the file, the environment and arguments.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, get_args
+from typing import Annotated, Final, Literal, get_args
 
-from pydantic import Field, field_validator, model_validator
+from msgspec import Meta, field, structs
 
 from windowpane.config.dashboard import DashboardConfig
 from windowpane.config.outputs import (
@@ -22,7 +23,7 @@ from windowpane.config.outputs import (
     StoreConfig,
 )
 from windowpane.config.projects import ProjectConfig, ProjectRetention, check_projects
-from windowpane.config.section import NUMBER, HttpUrl, Ratio, Section, Share, Tokens, Turns
+from windowpane.config.section import Count, Document, HttpUrl, Positive, Ratio, Section, Share, Tokens
 from windowpane.core.choices import (
     HYBRID,
     JUDGE_CAPACITY,
@@ -52,6 +53,7 @@ HEALTH_METRICS: Final[dict[HealthMetric, str]] = {
     "tool_result_bloat": "tool_results",
 }
 """The alert that evaluates each health metric."""
+Profile = Literal["default", "code_review", "research", "customer_support"]
 CascadeStrategy = Literal[
     "tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"
 ]
@@ -65,18 +67,16 @@ class ZoneThresholds(Section):
     orange: Share
     red: Share
 
-    @model_validator(mode="after")
-    def _rising(self) -> Self:
+    def _check(self) -> None:
         if not self.yellow < self.orange < self.red:
             raise ValueError(f"thresholds must rise: yellow {self.yellow}, orange {self.orange}, red {self.red}")
-        return self
 
 
 class Pressure(Section):
     """Pressure zones and velocity."""
 
     thresholds: ZoneThresholds | None = None
-    velocity_window: Turns = 5
+    velocity_window: Count = 5
 
 
 class EvictionWeights(Section):
@@ -88,38 +88,30 @@ class EvictionWeights(Section):
     reference_frequency: Ratio = 0.15
     semantic_duplication: Ratio = 0.10
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        total = sum(self.model_dump().values())
+    def _check(self) -> None:
+        total = sum(structs.astuple(self))
         if abs(total - 1) > WEIGHT_TOLERANCE:
             raise ValueError(f"weights must sum to 1, these sum to {total:g}")
-        return self
 
 
 class Eviction(Section):
     """The order of eviction."""
 
-    policy: str = "hybrid"
+    policy: Annotated[str, partial(check_choice, "eviction.policy", choices=POLICY_NAMES)] = "hybrid"
     weights: EvictionWeights = EvictionWeights()
-    type_ttl: dict[ContentType, Turns] = Field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
+    type_ttl: dict[ContentType, Count] = field(default_factory=DEFAULT_LIFETIMES.copy)
     """Turns after which content is stale; types that are not listed keep their default."""
     protected_types: tuple[ContentType, ...] = ("system_prompt",)
 
-    @field_validator("type_ttl", mode="before")
     @classmethod
-    def _over_defaults(cls, given: object) -> object:
-        return {**DEFAULT_LIFETIMES, **given} if isinstance(given, dict) else given
+    def completed(cls, given: Document) -> Document:
+        """Add the lifetimes of the types that are not listed."""
+        lifetimes = given.get("type_ttl")
+        return {**given, "type_ttl": DEFAULT_LIFETIMES | lifetimes} if isinstance(lifetimes, dict) else given
 
-    @field_validator("policy")
-    @classmethod
-    def _known_policy(cls, name: str) -> str:
-        return check_choice("eviction.policy", name, POLICY_NAMES)
-
-    @model_validator(mode="after")
-    def _weighed(self) -> Self:
-        if self.policy != HYBRID and "weights" in self.model_fields_set:
+    def _check(self) -> None:
+        if self.policy != HYBRID and "weights" in self.given:
             raise ValueError(f"weights apply to the policy {HYBRID!r}, and the policy is {self.policy!r}")
-        return self
 
 
 class Compression(Section):
@@ -127,22 +119,20 @@ class Compression(Section):
 
     summarization_threshold_tokens: Tokens = 500
     compaction_utilization_threshold: Share = 0.90
-    cascade: dict[Share, CascadeStrategy] = Field(default_factory=dict)
+    cascade: dict[Share, CascadeStrategy] = field(default_factory=dict)
     """Utilization from which each strategy is used, low-cost ones first; empty for the engine's own order. A
     strategy that is not listed is not used."""
     background: bool = False
     """Compact the conversation after a turn, off the agent's path."""
     notes_file: Path | None = None
 
-    @model_validator(mode="after")
-    def _rising_cost(self) -> Self:
+    def _check(self) -> None:
         order: tuple[CascadeStrategy, ...] = get_args(CascadeStrategy)
         strategies = [self.cascade[threshold] for threshold in sorted(self.cascade)]
         if len(set(strategies)) < len(strategies):
             raise ValueError(f"cascade names a strategy twice: {', '.join(strategies)}")
         if strategies != sorted(strategies, key=order.index):
             raise ValueError(f"cascade must rise with cost, {' < '.join(order)}; it is {' < '.join(strategies)}")
-        return self
 
 
 class Allocations(Section):
@@ -155,35 +145,28 @@ class Allocations(Section):
     memory_injection: Ratio = DEFAULT_BUDGET["memory_injection"]
     output_reserved: Ratio = OUTPUT_SHARE
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        total = sum(self.model_dump().values())
+    def _check(self) -> None:
+        total = sum(structs.astuple(self))
         if total > 1 + WEIGHT_TOLERANCE:
             raise ValueError(f"allocations must not exceed 1, these sum to {total:g}")
-        return self
 
 
 class Budget(Section):
     """The division of the window among components: a profile, and shares that differ from it."""
 
-    profile: Literal["default", "code_review", "research", "customer_support"] = "default"
+    profile: Profile = "default"
     allocations: Allocations = Allocations()
     soft_limit_pct: Share = 0.80
     enforce: Literal["global", "component"] = "global"
     """`global` enforces the window as a whole, `component` the budget of each component."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _over_profile(cls, given: object) -> object:
+    def completed(cls, given: Document) -> Document:
         """Fill in the shares of the profile; those of `default` are the field defaults, or a preset's."""
-        if not isinstance(given, dict) or given.get("profile", "default") == "default":
+        profile, shares = given.get("profile", "default"), given.get("allocations") or {}
+        if profile == "default" or profile not in get_args(Profile) or not isinstance(shares, dict):
             return given
-        if not isinstance(given["profile"], str) or given["profile"] not in PROFILES:
-            return given
-        shares = given.get("allocations") or {}
-        if not isinstance(shares, dict):
-            return given
-        return {**given, "allocations": {**PROFILES[given["profile"]], **shares}}
+        return {**given, "allocations": {**PROFILES[profile], **shares}}
 
 
 class CrossWindow(Section):
@@ -193,12 +176,10 @@ class CrossWindow(Section):
     progress_file: Path | None = None
     auto_save_threshold: Share = 0.85
 
-    @model_validator(mode="after")
-    def _two_files(self) -> Self:
+    def _check(self) -> None:
         progress = self.progress_file or (self.state_file and self.state_file.with_suffix(".md"))
         if self.state_file is not None and self.state_file == progress:
             raise ValueError(f"state_file and progress_file are both {self.state_file}: one overwrites the other")
-        return self
 
 
 class AlertThresholds(Section):
@@ -206,55 +187,50 @@ class AlertThresholds(Section):
 
     utilization_critical: Share | None = None
     """None takes the red threshold of each window."""
-    eviction_rate_warning: Annotated[float, NUMBER, Field(gt=0)] | None = None
+    eviction_rate_warning: Positive | None = None
     fidelity_warning: Share | None = None
-    compression_ratio_min: Annotated[float, NUMBER, Field(gt=0)] | None = None
+    compression_ratio_min: Positive | None = None
     tool_bloat_warning: Share | None = None
-    thresholds: dict[str, Annotated[float, NUMBER]] = Field(default_factory=dict)
+    thresholds: dict[str, float] = field(default_factory=dict)
     enable: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _alerts_exist(self) -> Self:
+    def _check(self) -> None:
         check_alerts(self.thresholds, names=(*self.enable, *self.disable))
-        return self
+
+
+def _function_name(model: str) -> None:
+    module, colon, function = model.rpartition(":")
+    if not (module and colon and function):
+        raise ValueError(f"{model!r} is not a function; expected module:function or file.py:function")
 
 
 class JudgeConfig(Section):
     """A model that judges a sample of the compressions; disabled where none is set."""
 
-    model: str | None = None
+    model: Annotated[str, _function_name] | None = None
     """A callable `(system, user) -> text`, sync or async, as `module:function` or `file.py:function`; it is
     imported when the first manager is made."""
     sample_rate: Ratio = 0.1
     """Share of the compressions that are judged."""
-    max_calls: Annotated[int, NUMBER, Field(ge=1)] | None = None
+    max_calls: Count | None = None
     """Maximum calls of the model per process, over all its sessions; None for no limit."""
-    questions: Annotated[int, NUMBER, Field(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
+    questions: Annotated[int, Meta(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
     """Maximum questions per compression."""
     writes_questions: bool = False
     """Let the model write the questions; otherwise they are made from facts."""
-    replicates: Annotated[int, NUMBER, Field(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
+    replicates: Annotated[int, Meta(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
     """Number of times each question is put to the model."""
-    capacity: Annotated[int, NUMBER, Field(ge=1, le=1_000)] = JUDGE_CAPACITY
+    capacity: Annotated[int, Meta(ge=1, le=1_000)] = JUDGE_CAPACITY
     """Compressions that wait for the judge at most; any more are not judged."""
-    timeout_seconds: Annotated[float, NUMBER, Field(gt=0, le=3_600)] = 60.0
+    timeout_seconds: Annotated[float, Meta(gt=0, le=3_600)] = 60.0
     """Timeout of one call."""
-
-    @field_validator("model")
-    @classmethod
-    def _is_function(cls, model: str | None) -> str | None:
-        if model is not None:
-            module, colon, function = model.rpartition(":")
-            if not (module and colon and function):
-                raise ValueError(f"{model!r} is not a function; expected module:function or file.py:function")
-        return model
 
 
 class CostBudget(Section):
     """A sum that sessions may cost on a day of local time."""
 
-    dollars: Annotated[float, NUMBER, Field(gt=0)]
+    dollars: Positive
     agent: str = ""
     """Name of the agent whose sessions and sub-agents count; empty for all."""
     project: str = ""
@@ -285,7 +261,7 @@ class Config(Section):
 
     max_context_tokens: Tokens | None = None
     """Size of the window; overrides the catalog of models."""
-    preset: str | None = None
+    preset: Annotated[str, partial(check_choice, "preset", choices=PRESET_NAMES)] | None = None
     """Another system's numbers, order and wording for every managed session; keys that are set override it."""
     pressure: Pressure = Pressure()
     eviction: Eviction = Eviction()
@@ -293,7 +269,7 @@ class Config(Section):
     budget: Budget = Budget()
     cross_window: CrossWindow = CrossWindow()
     health_monitoring: HealthMonitoring = HealthMonitoring()
-    store: StoreConfig = Field(default_factory=StoreConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
     ingest: IngestConfig = IngestConfig()
     server: ServerConfig = ServerConfig()
     notify: NotifyConfig = NotifyConfig()
@@ -301,32 +277,15 @@ class Config(Section):
     clickhouse: ClickHouseConfig = ClickHouseConfig()
     public_url: HttpUrl | None = None
     """Address of the dashboard, for links in messages."""
-    project: str = ""
+    project: Annotated[str, partial(check_project, "project")] = ""
     """The project that this process's sessions belong to; empty for none."""
-    projects: dict[str, ProjectConfig] = Field(default_factory=dict)
+    projects: Annotated[dict[str, ProjectConfig], check_projects] = field(default_factory=dict)
     """Projects by name, with their tokens, retention and receivers of alerts."""
     dashboard: DashboardConfig = DashboardConfig()
     cost_budgets: tuple[CostBudget, ...] = ()
     """Budgets of a day, each with the alerts `cost_yellow`, `cost_orange` and `cost_red`."""
-    session_label: Annotated[int, NUMBER, Field(ge=0, le=1_000)] = 0
+    session_label: Annotated[int, Meta(ge=0, le=1_000)] = 0
     """Number of sessions that also get gauges with a `session` label, fullest first."""
-
-    @field_validator("project")
-    @classmethod
-    def _project_name(cls, name: str) -> str:
-        check_project("project", name)
-        return name
-
-    @field_validator("projects")
-    @classmethod
-    def _distinct_projects(cls, projects: dict[str, ProjectConfig]) -> dict[str, ProjectConfig]:
-        check_projects(projects)
-        return projects
-
-    @field_validator("preset")
-    @classmethod
-    def _known_preset(cls, name: str | None) -> str | None:
-        return None if name is None else check_choice("preset", name, PRESET_NAMES)
 
     def thresholds(self) -> Thresholds | None:
         """Return the lower bounds of the zones; None where the window's size decides."""

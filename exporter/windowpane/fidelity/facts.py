@@ -16,7 +16,7 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.passages import PROSE_TYPES, names_in
+from windowpane.fidelity.passages import WRITTEN_TYPES, names_in
 from windowpane.fidelity.rules import find_rules
 from windowpane.fidelity.situation import Fact, base_name, decisions, situation
 
@@ -96,10 +96,8 @@ class _Mentions:
         20 turns falls with the turns since the last mention, grows with the number of blocks that mention it, and
         is a fiftieth for names that only tools printed.
         """
-        written: set[str] = set()
-        for block, names in zip(self._blocks, self._names, strict=True):
-            if block.content_type in PROSE_TYPES or block.content_type == "tool_call":
-                written.update(names)
+        by_block = zip(self._blocks, self._names, strict=True)
+        written = {name for block, names in by_block if block.content_type in WRITTEN_TYPES for name in names}
         turn = max((block.turn for block in self._blocks), default=0)
         ages = [1.0 + (turn - block.turn) / NEED_TURNS for block in self._blocks]
         needs = (

@@ -22,6 +22,7 @@ MAXIMUM_NUMBER: Final = 40
 ITEM_LINES: Final = 40
 """Lines after an item in which the next one is looked for."""
 MAXIMUM_FAULTS: Final = 12
+OPEN_BLOCK: Final = "a code block is not closed"
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
 TEMPLATES: Final[dict[str, tuple[str, ...]]] = {
@@ -64,9 +65,6 @@ _TAG: Final = re.compile(
     r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
     r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
 )
-_ITEM_WITHIN: Final = re.compile(r"[^\s`] {2,40}(?:[-*+]|\d{1,2}\.) \S")
-_ANALYSIS_OF_ITEMS: Final = re.compile(r"(?m)^Analysis:\s{1,9}[-*+] ")
-"""The analysis of Claude Code starts with a sentence."""
 _UNENDED: Final = re.compile(
     r"[^\W\d_]{2,} [^\W\d_]{2,},$"
     r"| (?:the|and|or|but|which|because|und|oder|et|ou)$"
@@ -75,36 +73,35 @@ _UNENDED: Final = re.compile(
 """The end of a line within a sentence; a list of names, a path or code does not end so."""
 
 
-OPEN_BLOCK: Final = "a code block is not closed"
-
-
 def form_faults(text: str) -> tuple[str, ...]:
     """Return what is damaged in the form of a summary, in its order; empty if nothing is."""
     if len(text) > MAXIMUM_CHARACTERS:
         half = MAXIMUM_CHARACTERS // 2
         text = f"{text[:half]}\n{text[-half:]}"
     body = FRAME.sub("", text).strip()
-    if not body:
-        return ()
-    lines, code, fence_fault = _parts(body)
-    prose = "\n".join(lines)
-    written = [line for line in lines if line.strip()]
-    followed = list(pairwise((*written, "")))
-    faults = dict.fromkeys(
-        (
-            *_missing_sections(prose, framed=CLAUDE_CODE in text),
-            *(["Analysis has no start"] if _ANALYSIS_OF_ITEMS.search(prose) else ()),
-            *_open_tags(body),
-            *([fence_fault] if fence_fault else ()),
-            *(["brackets of a code block do not match"] if any(map(_is_unbalanced, code)) else ()),
-            *_numbering(lines),
-            *_levels(followed),
-            *(["a line announces what does not follow"] if any(map(_announces_nothing, followed)) else ()),
-            *_empty_headings(followed),
-            *_broken_ends(prose, is_open=fence_fault == OPEN_BLOCK),
-        )
-    )
+    faults = dict.fromkeys(_faults(body, framed=CLAUDE_CODE in text)) if body else {}
     return tuple(faults)[:MAXIMUM_FAULTS]
+
+
+def _faults(body: str, *, framed: bool) -> Iterator[str]:
+    lines, code, block_fault = _parts(body)
+    prose = "\n".join(lines)
+    followed = list(pairwise((*filter(str.strip, lines), "")))
+    yield from _missing_sections(prose, framed=framed)
+    yield from _open_tags(body)
+    if block_fault:
+        yield block_fault
+    if any(map(_is_unbalanced, code)):
+        yield "brackets of a code block do not match"
+    yield from _numbering(lines)
+    yield from _levels(followed)
+    if any(map(_announces_nothing, followed)):
+        yield "a line announces what does not follow"
+    yield from _empty_headings(followed)
+    if block_fault != OPEN_BLOCK and _ends_within_sentence(prose.rstrip().rpartition("\n")[2]):
+        yield "it ends within a sentence"
+    if any(part.count("`") % 2 or part.count("**") % 2 for part in _PARAGRAPH_START.split(prose)):
+        yield "a line has an open mark"
 
 
 def _parts(text: str) -> tuple[list[str], list[str], str | None]:
@@ -221,14 +218,5 @@ def _level(heading: str) -> int:
     return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
 
 
-def _broken_ends(prose: str, *, is_open: bool) -> Iterator[str]:
-    """Yield the sentences that break off, at the end and within the text."""
-    end = prose.rstrip().rpartition("\n")[2]
-    if not is_open and (_UNENDED.search(end) or end.count("(") > end.count(")")):
-        yield "it ends within a sentence"
-    for paragraph in _PARAGRAPH_START.split(prose):
-        if paragraph.count("`") % 2 or paragraph.count("**") % 2:
-            yield "a line has an open mark"
-    for line in map(str.strip, prose.split("\n")):
-        if not line.startswith("|") and _ITEM_WITHIN.search(line):
-            yield "an item starts within a line"
+def _ends_within_sentence(line: str) -> bool:
+    return _UNENDED.search(line) is not None or line.count("(") > line.count(")")

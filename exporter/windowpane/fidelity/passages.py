@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
@@ -18,10 +18,10 @@ from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, st
 
 Kind = Literal["word", "number", "name", "negation", "other"]
 
-PROSE_TYPES: Final[frozenset[ContentType]] = frozenset(
-    {"user_message", "assistant_response", "thinking", "summary", "memory_injection"}
-)
+MESSAGE_TYPES: Final[frozenset[ContentType]] = frozenset({"user_message", "assistant_response"})
+PROSE_TYPES: Final[frozenset[ContentType]] = MESSAGE_TYPES | {"thinking", "summary", "memory_injection"}
 """Content that a person or the model wrote as prose."""
+WRITTEN_TYPES: Final = PROSE_TYPES | {"tool_call"}
 MAXIMUM_CHARACTERS: Final = 400
 """A longer sentence is cut here: minified code and pasted data are not sentences."""
 MAXIMUM_POSITIONS: Final = 64
@@ -57,6 +57,9 @@ WRAPPED_CHARACTERS: Final = 30
 _CLAUSE_END: Final = re.compile(
     r"[.;:!?](?=\s|$)|[。；！？，、：—]|,(?=\s)|\n\s*(?:[-*+>#|•]\s|\d{1,3}[.)]\s|\n)|\s[–—-]\s"
 )
+_BREAK: Final = re.compile(r"\n|\. |。")
+AROUND: Final = 160
+"""Characters around a span in which its sentence is looked for."""
 MAXIMUM_SPANS: Final = 10
 """Spans of a text that a passage is compared with."""
 
@@ -220,10 +223,6 @@ class Passage:
         is_word = len(term) == 1 or self.terms[self._positions[term][0]].kind == "word"
         return 1 if is_word else EXACT_WEIGHT
 
-    def positions(self, term: str) -> Sequence[int]:
-        """Return the first positions of a term."""
-        return self._positions.get(term, ())[:MAXIMUM_POSITIONS]
-
     def spans(self, wanted: Passage, *, least: float, without: str = "") -> list[Span]:
         """Return the spans that have at least the share *least* of the terms of *wanted*, the best first.
 
@@ -235,7 +234,8 @@ class Passage:
         whole = sum(map(wanted.weight_of, terms))
         needed = least * whole
         width = len(wanted.terms) + max(SLACK, len(wanted.terms) // 2)
-        hits = sorted((position, term) for term in terms for position in self.positions(term))
+        occurrences = ((term, self._positions.get(term, ())[:MAXIMUM_POSITIONS]) for term in terms)
+        hits = sorted((position, term) for term, positions in occurrences for position in positions)
         spans: list[Span] = []
         counts: dict[str, int] = {}
         share, start = 0, 0
@@ -272,11 +272,7 @@ class Passage:
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""
         first, last = self.terms[start].start, self.terms[end - 1].end
-        starts = ((self.text.rfind(mark, max(0, first - 160), first), mark) for mark in ("\n", ". ", "。"))
-        before = max((at + len(mark) for at, mark in starts if at >= 0), default=max(0, first - 160))
-        after = min(
-            at
-            for mark in ("\n", ". ", "。", "")
-            if (at := self.text.find(mark, last, last + 160) if mark else last + 160) >= 0
-        )
-        return " ".join(self.text[before:after].split())[:MAXIMUM_CHARACTERS]
+        before, after = max(0, first - AROUND), last + AROUND
+        *_, start = (before, *(match.end() for match in _BREAK.finditer(self.text, before, first)))
+        end = match.start() if (match := _BREAK.search(self.text, last, after)) else after
+        return " ".join(self.text[start:end].split())[:MAXIMUM_CHARACTERS]

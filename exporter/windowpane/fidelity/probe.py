@@ -26,7 +26,7 @@ from windowpane.core.vocabulary import Fate, severity
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
-from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage, sentences
+from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
 from windowpane.fidelity.situation import CUT_MARK, Fact, base_name, is_written, situation
 from windowpane.fidelity.soundness import contradictions
@@ -106,8 +106,7 @@ def evaluate(
 
 
 def _unmeasured(removed: Sequence[Block]) -> tuple[str, ...]:
-    written = ("user_message", "assistant_response")
-    prose = (block.text or "" for block in reversed(removed) if block.content_type in written)
+    prose = (block.text or "" for block in reversed(removed) if block.content_type in MESSAGE_TYPES)
     return (UNMEASURED,) if unknown_share(islice(prose, MAXIMUM_PROSE)) > UNKNOWN_SHARE else ()
 
 

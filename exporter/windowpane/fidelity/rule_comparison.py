@@ -22,10 +22,8 @@ from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 Stance = Literal["forbid", "permit", "oblige"]
 Match = Literal["verbatim", "reworded", "contradicted"]
 
-REWORDED: Final = 0.7
-"""Share of a rule's words that another wording has at least."""
 NEARLY_SAME: Final = 0.7
-"""Share of the words of both sides from which a clause with another stance, number or name contradicts."""
+"""Share of a rule's words that another wording has at least; one that contradicts has no more other words."""
 SAME: Final = 0.9
 """Share of the words of a clause that another one has which states just the same."""
 MINIMUM_WORDS: Final = 2
@@ -184,10 +182,9 @@ def compare(rule: Clause, clause: Clause) -> Match | None:
         not rule.terms or rule.terms != clause.terms or clause.stance == "oblige"
     ):
         return None  # `changes` alone neither obliges nor permits
-    covered = _covered(rule.words, clause.words)
-    if covered < min(REWORDED, NEARLY_SAME):
+    if _covered(rule.words, clause.words) < NEARLY_SAME:
         return None
-    is_nearly_same = min(covered, _covered(clause.words, rule.words)) >= NEARLY_SAME
+    is_nearly_same = _covered(clause.words, rule.words) >= NEARLY_SAME
     missing, other = rule.values - clause.values, clause.values - rule.values
     if missing:
         is_replaced = not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))
@@ -195,7 +192,7 @@ def compare(rule: Clause, clause: Clause) -> Match | None:
     is_negated = rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
     if rule.stance != clause.stance or is_negated:
         return "contradicted" if is_nearly_same else None
-    return "reworded" if covered >= REWORDED else None
+    return "reworded"
 
 
 def _covered(words: frozenset[str], others: frozenset[str]) -> float:

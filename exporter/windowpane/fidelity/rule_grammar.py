@@ -9,7 +9,7 @@ numbered step of a procedure.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
 from windowpane.fidelity.languages import (
@@ -38,29 +38,7 @@ class Passage(NamedTuple):
     """True for a numbered item, a task, and items inside one."""
 
 
-_OPENING: Final = pattern_of("opening", "English")
-"""The start of a clause that forbids, obliges or limits."""
-_ADDRESSED: Final = pattern_of("addressed", "English")
-"""An obligation of the agent anywhere in a sentence."""
-_IMPERSONAL: Final = pattern_of("impersonal", "English")
-"""An obligation of the work: `commits must be signed`. A user who describes the work writes that too."""
-IMPERATIVE: Final = pattern_of("imperative", "English")
-_GENERAL: Final = pattern_of("general", "English")
-"""Imperatives that are not steps."""
-_ORDER: Final = pattern_of("order", "English")
-"""Order of two steps, also where it is one of the steps."""
-_HABIT: Final = pattern_of("habit", "English")
 _ALL: Final = re.compile(r"(?:all|every|each|any|no) \w", re.IGNORECASE)
-_WHENEVER: Final = pattern_of("whenever", "English")
-_CONDITIONAL: Final = pattern_of("conditional", "English")
-_CONDITION: Final = pattern_of("condition", "English")
-_ADVERBS: Final = pattern_of("adverb", "English")
-_EXCLUDED: Final = pattern_of("excluded", "English")
-"""Questions, reassurances, examples, statements of the task, and descriptions of skills and their use."""
-_FORBIDDING: Final = pattern_of("forbidding_heading", "English")
-_OBLIGING: Final = pattern_of("obliging_heading", "English")
-_PERMITTING: Final = pattern_of("permitting_heading", "English")
-_STEPS: Final = pattern_of("steps_heading", "English")
 _CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
 """Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
 _LABEL: Final = re.compile(
@@ -86,9 +64,9 @@ def rule_of(passage: Passage, register: Register) -> str | None:
     """
     sentence = passage.text
     heading = sentence if passage.is_heading else passage.heading
-    if _EXCLUDED.search(sentence) or _PERMITTING.search(heading):
+    if _has("excluded", sentence) or _has("permitting_heading", heading):
         return None
-    if passage.is_item and _FORBIDDING.search(passage.heading):
+    if passage.is_item and _has("forbidding_heading", passage.heading):
         return worded(passage)
     pattern = _other_language(sentence)
     if pattern is not None:
@@ -98,7 +76,7 @@ def rule_of(passage: Passage, register: Register) -> str | None:
 
 def worded(passage: Passage) -> str:
     """Return a sentence as it is understood alone: an item of a list that forbids with its heading."""
-    if passage.is_item and _FORBIDDING.search(passage.heading):
+    if passage.is_item and _has("forbidding_heading", passage.heading):
         return f"{passage.heading.rstrip(':： ')}: {passage.text}"
     return passage.text
 
@@ -106,46 +84,59 @@ def worded(passage: Passage) -> str:
 def opening(sentence: str) -> str:
     """Return *sentence* from its main clause on, without labels, conditions and adverbs."""
     for _ in range(3):
-        shorter = _CONDITION.sub("", _ADVERBS.sub("", _LABEL.sub("", sentence, count=1), count=1), count=1)
+        shorter = sentence
+        for start in (_LABEL, _english("adverb"), _english("condition")):
+            shorter = start.sub("", shorter, count=1)
         if shorter == sentence:
             break
         sentence = shorter
     return sentence
 
 
+@cache
+def _english(kind: str) -> re.Pattern[str]:
+    return pattern_of(kind, "English")
+
+
+def _has(kind: str, text: str) -> bool:
+    return _english(kind).search(text) is not None
+
+
+def _starts(kind: str, text: str) -> bool:
+    return _english(kind).match(text) is not None
+
+
+def _continues(kind: str, sentence: str) -> bool:
+    """Return whether a later clause of a sentence starts so."""
+    return any(_starts(kind, opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
+
+
 def _obliges(sentence: str) -> bool:
     """Return whether *sentence* forbids, obliges or limits, in any register."""
-    is_addressed = _ADDRESSED.search(sentence) or _CAPITALS.search(sentence)
-    return bool(is_addressed or _OPENING.match(opening(sentence))) or _continues(sentence, _OPENING)
-
-
-def _continues(sentence: str, pattern: re.Pattern[str]) -> bool:
-    """Return whether a later clause of a sentence starts so."""
-    return any(pattern.match(opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
+    is_addressed = _has("addressed", sentence) or _CAPITALS.search(sentence) is not None
+    return is_addressed or _starts("opening", opening(sentence)) or _continues("opening", sentence)
 
 
 def _instructs(passage: Passage, register: Register) -> bool:
     """Return whether *passage* is a rule by its place: an instruction that is not a request for one step."""
     sentence, clause = _LABEL.sub("", passage.text, count=1), opening(passage.text)
-    in_rule_list = passage.is_item and _OBLIGING.search(passage.heading) is not None
-    is_imperative = bool(IMPERATIVE.match(clause)) and not _STATES.search(sentence)
+    in_rule_list = passage.is_item and _has("obliging_heading", passage.heading)
+    is_imperative = _starts("imperative", clause) and not _STATES.search(sentence)
     if register == "request" and not in_rule_list:
-        return bool(
-            _WHENEVER.match(sentence) if is_imperative else _ALL.match(clause) and _IMPERSONAL.search(clause)
-        )
-    is_conditional = _CONDITIONAL.match(sentence) and (is_imperative or _continues(sentence, IMPERATIVE))
+        if is_imperative:
+            return _starts("whenever", sentence)
+        return _ALL.match(clause) is not None and _has("impersonal", clause)
+    is_conditional = _starts("conditional", sentence) and (is_imperative or _continues("imperative", sentence))
     if is_conditional or passage.is_heading:
-        return bool(is_conditional)
-    if _continues(sentence, _GENERAL) or _IMPERSONAL.search(sentence):  # `…, so make sure that …`
+        return is_conditional
+    is_habit = register == "prompt" and _starts("habit", clause)
+    if is_habit or _continues("general", sentence) or _has("impersonal", sentence):  # `…, so make sure that …`
         return True
-    if register == "prompt" and _HABIT.match(clause):
-        return True
-    if in_rule_list:
+    if in_rule_list or not is_imperative:
         return is_imperative
-    is_step = (passage.is_step and not _LABEL.match(passage.text)) or (
-        passage.is_item and _STEPS.search(passage.heading) is not None
-    )
-    return is_imperative and (not is_step or bool(_GENERAL.match(clause) or _ORDER.search(clause)))
+    in_steps = passage.is_step and not _LABEL.match(passage.text)
+    is_step = in_steps or (passage.is_item and _has("steps_heading", passage.heading))
+    return not is_step or _starts("general", clause) or _has("order", clause)
 
 
 _STATES: Final = re.compile(r"[:：]$|\w = | (?:→|->) |(?<![\w-])now[.!]?$")

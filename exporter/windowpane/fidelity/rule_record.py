@@ -12,9 +12,12 @@ from windowpane.core.vocabulary import REPLY_TYPES, RULE_FATES, RULE_SOURCES, Ru
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.rule_comparison import ComparedText
 from windowpane.fidelity.rules import MAXIMUM_RULES, Rule, find_rules, instructing
+from windowpane.fidelity.situation import is_written
 
 MAXIMUM_OUTCOMES: Final = 100
 """Rules listed in one event."""
+OUTPUT_TYPES: Final = REPLY_TYPES | {"tool_result"}
+"""Content of the model and its tools: neither the user nor the agent's program added it."""
 MAXIMUM_COUNTED: Final = 20
 """Numbers of compactions that rules are counted by; more count as the last."""
 
@@ -124,7 +127,8 @@ class _Sight:
         added = [block for block in window if block.id not in before_ids and block.id not in compaction.results]
         self._summary = ComparedText(block.text or "" for block in summary)
         self._remaining = ComparedText(block.text or "" for block in remaining)
-        self._restored = ComparedText(block.text or "" for block in added if _is_by_program(block))
+        by_program = (one for one in added if one.content_type not in OUTPUT_TYPES and not is_written(one))
+        self._restored = ComparedText(block.text or "" for block in by_program)
         self._instructions = ComparedText(block.text or "" for block, _ in instructing(before))
 
     def fate_of(self, rule: Rule) -> RuleFate:
@@ -139,13 +143,6 @@ class _Sight:
         if self._restored.match(rule.text).match in ("verbatim", "reworded"):
             return "restored"
         return "reworded" if stated == "reworded" else "lost"
-
-
-def _is_by_program(block: Block) -> bool:
-    """Return whether the agent's program added a block, and neither the model nor the user did."""
-    if block.content_type in REPLY_TYPES or block.content_type == "tool_result":
-        return False
-    return block.content_type != "user_message" or (block.text or "").lstrip().startswith("<")
 
 
 def _unrecorded(blocks: Iterable[Block]) -> tuple[RuleSource, ...]:

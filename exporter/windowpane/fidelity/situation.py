@@ -18,7 +18,7 @@ from windowpane.core.tracking.missteps import has_failed
 from windowpane.core.tracking.regret import access_of
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON
-from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, Passage, sentences, unwrapped
+from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, Passage, sentences, unwrapped
 
 FactKind = Literal[
     "rule", "goal", "decision", "open_work", "failed_command", "changed_file", "read_file", "name", "setting"
@@ -108,7 +108,7 @@ def _is_statement(text: str) -> bool:
 
 def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_reason: bool = True) -> list[Fact]:
     """Return the newest sentences of the model and the user that decide something, and give the reason."""
-    texts = (block for block in reversed(removed) if block.content_type in _WRITTEN)
+    texts = (block for block in reversed(removed) if block.content_type in MESSAGE_TYPES)
     newest = (
         (block, one[:DECISION_CHARACTERS])
         for block in texts
@@ -135,7 +135,6 @@ def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
     yield from (Fact("open_work", line) for line in open_work(removed)[-MAXIMUM_OPEN:])
 
 
-_WRITTEN: Final = ("user_message", "assistant_response")
 LATEST_BLOCKS: Final = 20
 """Messages of the user and the model that are searched for open work: earlier ones may be done."""
 _OPEN_NAMES: Final = (
@@ -155,7 +154,7 @@ def open_work(blocks: Sequence[Block]) -> list[str]:
 
     Such a line is an unchecked box, or names itself or its list so, in English.
     """
-    prose = (block.text or "" for block in reversed(blocks) if block.content_type in _WRITTEN)
+    prose = (block.text or "" for block in reversed(blocks) if block.content_type in MESSAGE_TYPES)
     latest = list(islice(prose, LATEST_BLOCKS))[::-1]
     return list(dict.fromkeys(line for text in latest for line in _open_lines(text)))
 

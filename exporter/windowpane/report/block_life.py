@@ -16,11 +16,11 @@ LISTED_USES: Final = 8
 """Uses with a separate sentence; one more sentence counts the others."""
 LISTED_CANDIDATES: Final = 3
 
-Step = Literal["added", "used", "removed", "replaced", "fetched again", "in the window"]
+Step = Literal["added", "used", "removed", "replaced", "needed again", "in the window"]
 
 _CAUSES: Final = {
-    "eviction": "Evicted",
-    "compression": "Compressed",
+    "eviction": "Removed",
+    "compression": "Compacted",
     "roll": "Removed when the session continued in a new window",
     "replaced": "Replaced by a newer version",
     "discarded": "Not sent back by the agent",
@@ -36,7 +36,7 @@ class LifeStep:
     at: float | None
     text: str
     block_id: str | None = None
-    """The other block of the step: the user, the replacement, what fetched it again."""
+    """The other block of the step: the user, the replacement, what needed it again."""
 
 
 def block_name(block: BlockRow) -> str:
@@ -45,7 +45,7 @@ def block_name(block: BlockRow) -> str:
 
 
 def life_steps(life: BlockLife) -> list[LifeStep]:
-    """Return the steps in order: added, used, removed, replaced, fetched again."""
+    """Return the steps in order: added, used, removed, replaced, needed again."""
     return list(_steps(life))
 
 
@@ -69,8 +69,8 @@ def _steps(life: BlockLife) -> Iterator[LifeStep]:
     yield LifeStep("removed", removal.turn, removal.at, _removal(removal))
     yield _replacement(life, removal)
     for again in life.fetched_again:
-        text = f"Fetched again by {_user(again)}: {size} tokens were needed after all."
-        yield LifeStep("fetched again", again.turn, again.at, text, again.by)
+        text = f"Needed again by {_user(again)}: {size} tokens."
+        yield LifeStep("needed again", again.turn, again.at, text, again.by)
 
 
 def _user(use: BlockUse) -> str:
@@ -101,8 +101,8 @@ def _scores(removal: BlockRemoval) -> str:
         if len(removal.candidates) > LISTED_CANDIDATES:
             text += f" and {count(len(removal.candidates) - LISTED_CANDIDATES, 'other')}"
     elif removal.others:
-        text += f"; evicted with it at {_range(removal.others)}"
-    return f"{text}. 0 is evicted first, 1 last."
+        text += f"; removed with it at {_range(removal.others)}"
+    return f"{text}. 0 is removed first, 1 last."
 
 
 def _range(others: tuple[EvictedBlock, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import ZoneChanged
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
 

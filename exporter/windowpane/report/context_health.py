@@ -18,7 +18,7 @@ from typing import Final
 from windowpane.core.events import ContentCompressed, MisstepObserved
 from windowpane.core.vocabulary import MISSTEPS, Misstep
 from windowpane.report.calls import calls_after, ended_turns
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text.formats import count, percent, rate

@@ -23,12 +23,12 @@ PriceOf = Callable[[str, Usage, float | None], float | None]
 """Dollars of a model's call at published prices; None without one."""
 
 CARRIED: Final[dict[Component, str]] = {
-    "tool_results": "carrying tool results",
-    "message_history": "carrying the conversation",
+    "tool_results": "sending tool results",
+    "message_history": "sending the conversation",
     "tool_definitions": "sending tool definitions",
     "system_prompt": "sending the system prompt",
     "memory_injection": "sending memory",
-    "unattributed": "carrying unrecorded content",
+    "unattributed": "sending content not in the recording",
 }
 REPLIES, BREAKS, OTHER = "writing replies", "cache breaks", "calls outside of the turns"
 UNSPLIT: Final = "calls without a published price"
@@ -100,7 +100,7 @@ def cost_causes(
 
 
 def causes_sentence(causes: Sequence[CostCause], *, estimated: bool = False) -> str:
-    """Return the cost with its large causes: `$17.28: $11.90 carrying tool results, …, $0.50 the rest.`"""
+    """Return the cost with its large causes: `$17.28: $11.90 sending tool results, …, $0.50 the rest.`"""
     if not causes:
         return ""
     cost = math.fsum(cause.dollars for cause in causes)

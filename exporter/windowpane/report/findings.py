@@ -24,7 +24,7 @@ from windowpane.core.tracking.prompt_cache import LONG_LIFETIME_SECONDS, SHORT_L
 from windowpane.core.vocabulary import CacheBreakCause
 from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import sent_calls
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
 from windowpane.text.events import regretted_name
@@ -284,8 +284,8 @@ def _stale(data: SessionEvidence) -> Iterator[Finding]:
     if again is not None and again.share >= STALE_SHARE:
         yield Finding(
             "stale",
-            f"{again.text} was stale: past the lifetime of its type, and not used again",
-            "Evict by age and use; the replay shows what that saves."
+            f"{again.text} was old and not used again",
+            "Remove by age and use; the replay shows what that saves."
             if data.is_own
             else "Compact or start anew between tasks.",
             again.dollars,
@@ -371,7 +371,7 @@ def _tool_flood(data: SessionEvidence) -> Iterator[Finding]:
     if data.cost_dollars:
         unbroken = min(1.0, math.fsum(data.remaining_dollars.values()) / data.cost_dollars)
     price = math.fsum(paid) * unbroken - math.fsum(one.dollars or 0.0 for one in others.values())
-    besides = ", without what was stale or there twice" if claimed else ""
+    besides = ", without what was old or there twice" if claimed else ""
     largest = max(uses, key=lambda use: use.carried_tokens)
     name = f"{tool} {largest.target}".strip()
     peak = max(data.turns, key=lambda turn: turn.components.get("tool_results", 0))
@@ -445,9 +445,9 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
     largest = sorted(again, key=lambda item: -item[1].tokens)[:EVIDENCE]
     yield Finding(
         "lost_content",
-        f"Compressions lost {count(len(again), 'block')} that the agent fetched again "
+        f"Compactions removed {count(len(again), 'block')} that the agent needed again "
         f"({tokens_short(sum(regret.tokens for _, regret in again))} tokens)",
-        "Pin what is used again, or compress older content first."
+        "Pin what is used again, or compact older content first."
         if data.is_own
         else "Name what must survive in the instructions of the compaction.",
         _share_of_cost(data, data.turns, lambda turn: fetched[turn.turn]),

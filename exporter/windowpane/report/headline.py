@@ -120,7 +120,7 @@ def session_phrases(
     if row.regrets:
         verb = "was" if row.regrets == 1 else "were"
         largest = f" ({again})" if again else ""
-        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} fetched again{largest}", "regrets"))
+        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} needed again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"
         parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
@@ -130,7 +130,7 @@ def session_phrases(
 
 
 def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
-    """Return the file or command that was fetched again with most tokens: `resume.go, 8,497 tokens`.
+    """Return the file or command that was needed again with most tokens: `resume.go, 8,497 tokens`.
 
     *regrets* are files or commands with their tokens; empty where none is named.
     """
@@ -207,22 +207,22 @@ def _peak_limit(row: SessionRow) -> int | None:
 
 def _evictions(row: SessionRow) -> str:
     """Return the removed blocks and tokens; of some removals only the tokens are recorded."""
-    removed = f"{tokens(row.evicted_tokens)} tokens removed"
+    size = f"{tokens(row.evicted_tokens)} tokens"
     if not row.evicted_blocks:
-        return f"{removed}, blocks not recorded"
-    return f"{count(row.evicted_blocks, 'block')} evicted, {removed}"
+        return f"{size} removed, blocks not recorded"
+    return f"{count(row.evicted_blocks, 'block')} removed, {size}"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:
-    what = count(compressions, "compression")
+    what = count(compressions, "compaction")
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
     looked_up = count(facts.total, "fact")
-    visible = f"{what} left {facts.total - facts.recoverable:,} of {looked_up} visible"
+    kept = f"{what} kept {facts.total - facts.recoverable:,} of {looked_up}"
     fates = (("contradicted", facts.contradicted), ("lost", facts.lost))
     damaged = " and ".join(f"{fate} {number:,}" for fate, number in fates if number)
-    text = f"{what} {damaged} of {looked_up}" if damaged else visible
-    return f"{text}, {facts.recoverable:,} only in files or through a handle" if facts.recoverable else text
+    text = f"{what} {damaged} of {looked_up}" if damaged else kept
+    return f"{text}, {facts.recoverable:,} recoverable" if facts.recoverable else text
 
 
 def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
@@ -252,5 +252,5 @@ def _recorded(totals: FleetTotals) -> tuple[Phrase, ...]:
     recorded = count(totals.sessions, "session")
     phrases = [Phrase(f"No session is live. {recorded} recorded, {reached} of them reached red")]
     if totals.regretting:
-        phrases.append(Phrase(f"{totals.regretting:,} fetched removed content again", "regretting"))
+        phrases.append(Phrase(f"{totals.regretting:,} needed removed content again", "regretting"))
     return joined(phrases, "; ", end=".")

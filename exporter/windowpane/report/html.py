@@ -12,7 +12,7 @@ from windowpane.report.svg import window_svg
 from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS, MARKS
 from windowpane.text.palette import STACKING
 from windowpane.text.zones import zone_label
 
@@ -66,15 +66,15 @@ def _tiles(report: SessionReport) -> str:
     values = [
         ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
-        ("velocity", formats.tokens_short(session.velocity), "tokens per turn"),
+        ("growth", formats.tokens_short(session.velocity), "tokens per turn"),
         (f"{ahead.name} in", formats.turns_until(ahead.turns) if report.live else "not live", "turns"),
         (
-            "evicted",
+            "removed",
             f"{session.evicted_blocks:,}",
             f"{formats.tokens_short(session.evicted_tokens)} tokens",
         ),
-        ("fidelity", formats.ratio(session.fidelity), "probe, 0 to 1"),
-        ("regrets", f"{session.regrets:,}", "fetched again"),
+        ("facts kept", formats.ratio(session.fidelity), "last compaction, 0 to 1"),
+        ("needed again", f"{session.regrets:,}", "removed blocks"),
         (
             "cost",
             formats.dollars(session.stated_cost_dollars, stated=True)
@@ -112,7 +112,7 @@ def _cost_causes(report: SessionReport) -> str:
 def _legend(report: SessionReport) -> str:
     visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
     items = legend(component for component in STACKING if component in visible)
-    letters = "".join(f"<span>{entry}</span>" for entry in ("E evicted", "C compressed", "R regret", "A alert"))
+    letters = "".join(f"<span>{letter} {MARKS[letter].label}</span>" for letter in "RCNA")
     return f"<p class=legend>{items}{letters}</p>"
 
 
@@ -137,13 +137,13 @@ def _evictions(report: SessionReport) -> str:
         ]
         for item in report.evictions
     ]  # fmt: skip
-    return table("Evictions", ("turn", "policy", "blocks", "tokens freed", "main reason"), rows)
+    return table("Removals", ("turn", "policy", "blocks", "tokens freed", "main reason"), rows)
 
 
 def _compressions(report: SessionReport) -> str:
     heads = (
         "turn", "strategy", "outcome", "of", "before", "after", "ratio", "window before", "window after",
-        "fidelity", "facts lost", "faults found", "needed again", "refilled", "note",
+        "facts kept", "facts lost", "faults found", "needed again", "refilled", "note",
     )  # fmt: skip
     rows = [
         [
@@ -156,7 +156,7 @@ def _compressions(report: SessionReport) -> str:
         ]
         for item in report.compressions
     ]  # fmt: skip
-    return table("Compressions", heads, rows)
+    return table("Compactions", heads, rows)
 
 
 def _rules(report: SessionReport) -> str:
@@ -205,10 +205,9 @@ def _uses(report: SessionReport) -> str:
 
 def _regrets(report: SessionReport) -> str:
     rows = [
-        [str(item.turn), item.what, str(item.turn_left), item.cause, formats.tokens(item.tokens)]
-        for item in report.regrets
+        [str(item.turn), item.what, str(item.turn_left), formats.tokens(item.tokens)] for item in report.regrets
     ]
-    return table("Regrets", ("turn", "what", "removed at turn", "removed by", "tokens"), rows)
+    return table("Needed again", ("turn", "what", "removed at turn", "tokens"), rows)
 
 
 def _notes(report: SessionReport) -> str:

@@ -123,8 +123,8 @@ def _largest(window: Iterable[BlockRow]) -> list[str]:
 def _losses(session: SessionRow) -> list[str]:
     losses = [
         formats.count(session.compressions, "compaction") if session.compressions else "",
-        f"{formats.tokens_short(session.evicted_tokens)} tokens evicted" if session.evicted_tokens else "",
-        f"{formats.count(session.regrets, 'removed block')} fetched again" if session.regrets else "",
+        f"{formats.tokens_short(session.evicted_tokens)} tokens removed" if session.evicted_tokens else "",
+        f"{formats.count(session.regrets, 'removed block')} needed again" if session.regrets else "",
     ]
     text = ", ".join(loss for loss in losses if loss)
     return [f"removed so far: {text}"] if text else ["nothing was removed so far"]
@@ -161,7 +161,7 @@ def removed_line(block: BlockRow) -> str:
     """Return a removed block: `b12 tool result of Read: src/app.py, 3,210, turn 30, compression: reason`."""
     name = content_name(block.content_type, block.tool_name, block.target)
     cause = f"{block.removed_by}: {block.reason}" if block.reason else f"{block.removed_by}"
-    again = "" if block.regretted_turn is None else f", fetched again at turn {block.regretted_turn}"
+    again = "" if block.regretted_turn is None else f", needed again at turn {block.regretted_turn}"
     return f"  {block.block_id} {name}, {formats.tokens(block.tokens)}, turn {block.turn_removed}, {cause}{again}"
 
 

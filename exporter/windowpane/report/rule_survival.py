@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from windowpane.core.events import NO_RULES, RulesFollowed
 from windowpane.core.vocabulary import LOST_FATES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
 from windowpane.text.formats import count, percent

@@ -31,7 +31,7 @@ from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, comp
 from windowpane.report.headline import FactTotals, largest_again, session_headline
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
@@ -79,11 +79,9 @@ class ReportedEviction:
 
     @property
     def text(self) -> str:
-        """The removal and its reason: `3 blocks evicted: masked`, `63,218 tokens removed: cause unknown`."""
-        removed = (
-            f"{self.counted} evicted" if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens removed"
-        )
-        return f"{removed}: {self.reason}" if self.reason else removed
+        """The removal and its reason: `3 blocks removed: masked`, `63,218 tokens removed: cause unknown`."""
+        removed = self.counted if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens"
+        return f"{removed} removed: {self.reason}" if self.reason else f"{removed} removed"
 
 
 @dataclass(frozen=True, slots=True)

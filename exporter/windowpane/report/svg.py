@@ -22,7 +22,7 @@ RIGHT: Final = 16
 TOP: Final = 16
 TRACKS_HEIGHT: Final = 88
 """Height of the event tracks and the turn axis below the chart."""
-TRACKS: Final = "ECRAN"
+TRACKS: Final = "RCNA✎"
 """Letters of the event tracks, from the top."""
 TRACK_HEIGHT: Final = 16
 MAXIMUM_TURNS: Final = 1_000
@@ -139,13 +139,13 @@ def _axis(scale: _Scale, top: float) -> list[str]:
 
 def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
     marks = [
-        *(TrackMark(item.turn, "E", item.text) for item in report.evictions),
+        *(TrackMark(item.turn, "R", item.text) for item in report.evictions),
         *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
         *(
-            TrackMark(item.turn, "R", f"{item.what}, {item.tokens:,} tokens fetched again")
+            TrackMark(item.turn, "N", f"{item.what}, {item.tokens:,} tokens needed again")
             for item in report.regrets
         ),
-        *(TrackMark(item.turn, "N", item.text or item.kind) for item in report.notes),
+        *(TrackMark(item.turn, "✎", item.text or item.kind) for item in report.notes),
         *(TrackMark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]
     names = [

@@ -142,7 +142,7 @@ def _composition(report: SessionReport) -> list[str]:
         tokens = parts.get(component, 0)
         if tokens:
             label, share = COMPONENT_LABELS[component], tokens / total
-            lines.append(f"  {label:<17} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
+            lines.append(f"  {label:<20} {tokens:>10,}  {share:>4.0%}  {'#' * round(share * 40)}")
     return lines
 
 
@@ -230,7 +230,7 @@ def _evictions(report: SessionReport) -> list[str]:
     if not report.evictions:
         return []
     blocks = formats.count(session.evicted_blocks, "block")
-    title = f"Evictions   {blocks}, {formats.tokens(session.evicted_tokens)} tokens"
+    title = f"Removals   {blocks}, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
         f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.counted:>11}  "
         f"{formats.tokens_short(eviction.tokens_freed):>6} freed  {eviction.reason}"
@@ -244,7 +244,7 @@ def _rewinds(report: SessionReport) -> list[str]:
         return []
     total = sum(rewind.tokens for rewind in report.rewinds)
     branches = formats.count(len(report.rewinds), "branch", "branches")
-    title = f"Rewinds   {branches} abandoned, {formats.tokens(total)} tokens"
+    title = f"Went back   {branches} abandoned, {formats.tokens(total)} tokens"
     rows = [
         f"  turn {rewind.turn:>4}  {formats.count(rewind.turns, 'turn'):>9}  "
         f"{formats.tokens_short(rewind.tokens):>6} in {formats.count(rewind.blocks, 'block')}"
@@ -269,7 +269,7 @@ def _compressions(report: SessionReport) -> list[str]:
         rows.append(f"  turn {item.turn:>4}  {what}  {sizes}  {measured}  {lost}")
         rows += _losses(item)
     made = f"{report.session.compressions} accepted of {len(report.compressions)}"
-    return [f"Compressions   {made}", *_bounded(rows)]
+    return [f"Compactions   {made}", *_bounded(rows)]
 
 
 def _unknown_loss(item: ReportedCompression) -> str:
@@ -317,11 +317,11 @@ def _regrets(report: SessionReport) -> list[str]:
     if not report.regrets:
         return []
     rows = [
-        f"  turn {regret.turn:>4}  removed at turn {regret.turn_left} by {regret.cause}, "
-        f"{formats.tokens(regret.tokens)} tokens fetched again: {regret.what}"
+        f"  turn {regret.turn:>4}  removed at turn {regret.turn_left}, "
+        f"{formats.tokens(regret.tokens)} tokens needed again: {regret.what}"
         for regret in report.regrets
     ]
-    return [f"Regrets   {report.session.regrets}", *_bounded(rows)]
+    return [f"Needed again   {report.session.regrets}", *_bounded(rows)]
 
 
 def _alerts(report: SessionReport) -> list[str]:
@@ -368,7 +368,7 @@ def _cost(report: SessionReport) -> list[str]:
         lines.append(f"  {formats.dollars(cause.dollars):>8} {share:>4}  {cause.name}{at}")
     compressing = [item.cost_dollars for item in report.compressions if item.cost_dollars is not None]
     if compressing:
-        lines.append(f"  {formats.dollars(sum(compressing))} of it for compressions")
+        lines.append(f"  {formats.dollars(sum(compressing))} of it for compactions")
     if session.subagent_cost_dollars is not None:
         total = formats.dollars(session.total_cost_dollars, estimated=estimated)
         below = formats.dollars(session.subagent_cost_dollars)

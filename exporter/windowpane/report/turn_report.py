@@ -14,7 +14,7 @@ from windowpane.report.headline import turn_headline
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
 from windowpane.report.session_report import plain_values
 from windowpane.report.text import text_page
-from windowpane.store.interface import AlertFilter, EventFilter
+from windowpane.store.filters import AlertFilter, EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import (
@@ -152,7 +152,7 @@ def _recorded(turn: TurnRow) -> str:
 
 def _composition(report: TurnReport) -> list[str]:
     sizes = report.turn.components
-    rows = [f"  {COMPONENT_LABELS[name]:<20}{sizes[name]:>12,}" for name in COMPONENTS if sizes.get(name)]
+    rows = [f"  {COMPONENT_LABELS[name]:<21}{sizes[name]:>12,}" for name in COMPONENTS if sizes.get(name)]
     return ["Composition, tokens", *rows] if rows else []
 
 

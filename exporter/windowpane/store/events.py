@@ -14,7 +14,7 @@ from windowpane.core.codec import decode
 from windowpane.core.redaction import stored_id
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
-from windowpane.store.interface import EventFilter, OnUnreadable
+from windowpane.store.filters import EventFilter, OnUnreadable
 from windowpane.store.projections.turns import FIRST_SEQ
 from windowpane.store.records import DamagedEvent, StoredEvent
 from windowpane.store.statements import END, Conditions

@@ -53,7 +53,7 @@ class ReplayRunRow:
     preset: str
     limit_tokens: int
     measures: Mapping[str, Any] = field(default_factory=dict)
-    """Values by the field names of `replay.Measures`."""
+    """Values by the field names of `evaluation.replay.Measures`."""
     config: str = ""
     """YAML that manages a live session like this."""
     timeline: tuple[int, ...] = ()

@@ -107,7 +107,7 @@ def _session_described(data: e.SessionDescribed) -> str:
 def _history_rewound(data: e.HistoryRewound) -> str:
     point = "the start" if data.last_kept is None else data.last_kept
     return (
-        f"Rewound to {point}: a branch of {count(data.turns, 'turn')} with {tokens(data.tokens)} tokens "
+        f"Went back to {point}: a branch of {count(data.turns, 'turn')} with {tokens(data.tokens)} tokens "
         f"in {count(data.blocks, 'block')} was abandoned."
     )
 
@@ -144,7 +144,7 @@ def _blocks_evicted(data: e.BlocksEvicted) -> str:
         return f"Removed, cause unknown: the provider's total fell by {tokens(data.tokens_removed)} tokens."
     if data.policy == REWOUND:
         what = content_counts(block.content_type for block in data.blocks) or "nothing"
-        return f"Left with the abandoned branch: {what} ({tokens(data.tokens_removed)} tokens)."
+        return f"Removed with the abandoned branch: {what} ({tokens(data.tokens_removed)} tokens)."
     blocks = data.blocks
     nothing = "content" if data.tokens_removed else "nothing"
     what = content_counts(block.content_type for block in blocks) or nothing
@@ -154,7 +154,7 @@ def _blocks_evicted(data: e.BlocksEvicted) -> str:
         where = f" from turn {turns[0]}" if len(turns) == 1 else f" from turns {turns[0]} to {turns[-1]}"
     reasons = Counter(block.reason for block in blocks if block.reason)
     why = _because(reasons.most_common(1)[0][0] if reasons else "")
-    text = f"Evicted {what}{where} ({tokens(data.tokens_removed)} tokens){why}."
+    text = f"Removed {what}{where} ({tokens(data.tokens_removed)} tokens){why}."
     if data.tokens_freed != data.tokens_removed:
         text += f" {tokens(data.tokens_freed)} tokens freed net of placeholders."
     if data.shortfall_tokens:
@@ -183,7 +183,7 @@ def _compaction_measured(data: e.CompactionMeasured) -> str:
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
     if not data.facts_total:
-        return f"Fidelity unknown ({data.method}){_because(data.reason)}."
+        return f"Facts kept unknown ({data.method}){_because(data.reason)}."
     spread = "" if data.spread is None else f" ±{ratio(data.spread / 2)}"
     score = "" if data.method == "probe" or data.score is None else f"Score {ratio(data.score)}{spread}: "
     sound = soundness_text(data)
@@ -233,13 +233,13 @@ def regretted_name(data: e.ContentRegretted) -> str:
 
 def _content_regretted(data: e.ContentRegretted) -> str:
     how = {
-        "same_call": "fetched again with the same call",
-        "same_digest": "added again unchanged",
+        "same_call": "fetched with the same call",
+        "same_digest": "added unchanged",
         "identifier": "referenced by name",
     }[data.match]
-    cause = "Evicted" if data.cause == "eviction" else "Compressed"
+    cause = "Removed" if data.cause == "eviction" else "Compacted"
     what = f"{regretted_name(data)} was {how} ({tokens(data.tokens)} tokens)"
-    return f"Regret: {what}. {cause} in turn {data.turn_left}."
+    return f"Needed again: {what}. {cause} in turn {data.turn_left}."
 
 
 def _alert_fired(data: e.AlertFired) -> str:
@@ -381,7 +381,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"({percent(data.utilization)} utilization)."
     ),
     "velocity.spiked": lambda data: (
-        f"Spike: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."
+        f"Sudden growth: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."
     ),
     "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,

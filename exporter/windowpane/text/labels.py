@@ -31,7 +31,7 @@ CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "summary": "summary",
     "placeholder": "placeholder",
     "media": "media",
-    "unattributed": "unrecorded",
+    "unattributed": "content not in the recording",
 }
 COMPONENT_LABELS: Final[dict[Component, str]] = {
     "system_prompt": "system prompt",
@@ -39,7 +39,7 @@ COMPONENT_LABELS: Final[dict[Component, str]] = {
     "message_history": "message history",
     "tool_results": "tool results",
     "memory_injection": "memory",
-    "unattributed": "unrecorded",
+    "unattributed": "not in the recording",
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {
     "given": "given by you",
@@ -98,44 +98,39 @@ def content_name(content_type: ContentType, tool_name: str | None, target: str |
 
 @dataclass(frozen=True, slots=True)
 class EventMark:
-    """Letter, icon and label of a kind of event on a timeline."""
+    """Letter and label of a kind of event on a timeline."""
 
     letter: str
-    icon: str
     label: str
 
 
 MARKS: Final[dict[str, EventMark]] = {
     mark.letter: mark
     for mark in (
-        EventMark("E", "▼", "evicted"),
-        EventMark("C", "■", "compressed"),
-        EventMark("S", "▲", "spike"),
-        EventMark("K", "◆", "checkpoint"),
-        EventMark("W", "⬡", "window rolled"),
-        EventMark("B", "◀", "rewound"),
-        EventMark("R", "↩", "regret"),
-        EventMark("A", "★", "alert"),
-        EventMark("P", "✂", "cache break"),
-        EventMark("N", "✎", "note"),
+        EventMark("R", "removed"),
+        EventMark("C", "compacted"),
+        EventMark("S", "sudden growth"),
+        EventMark("W", "new window"),
+        EventMark("B", "went back"),
+        EventMark("N", "needed again"),
+        EventMark("A", "alert"),
+        EventMark("P", "prompt cache break"),
+        EventMark("✎", "note"),
     )
 }
 """Marks by letter, in display order."""
 
 MARK_OF: Final[dict[str, EventMark]] = {
-    "blocks.evicted": MARKS["E"],
+    "blocks.evicted": MARKS["R"],
     "content.compressed": MARKS["C"],
     "velocity.spiked": MARKS["S"],
     "history.rewound": MARKS["B"],
-    "checkpoint.saved": MARKS["K"],
-    "checkpoint.loaded": MARKS["K"],
-    "checkpoint.rejected": MARKS["K"],
     "window.rolled": MARKS["W"],
     "session.continued": MARKS["W"],
-    "content.regretted": MARKS["R"],
+    "content.regretted": MARKS["N"],
     "alert.fired": MARKS["A"],
     "alert.resolved": MARKS["A"],
-    "note.added": MARKS["N"],
+    "note.added": MARKS["✎"],
     "cache.broken": MARKS["P"],
 }
 """Marks by event name; other events have none."""
@@ -160,9 +155,3 @@ NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not
 def severity_label(severity: Severity) -> str:
     """Return a severity with its shape: `● critical`."""
     return f"{SEVERITY_SHAPES[severity]} {severity}"
-
-
-def event_label(event_type: str) -> str:
-    """Return an event's name with its letter and icon, if it has them: `E ▼ blocks.evicted`."""
-    mark = MARK_OF.get(event_type)
-    return event_type if mark is None else f"{mark.letter} {mark.icon} {event_type}"

@@ -9,8 +9,8 @@ from windowpane.core.events import FidelityEvaluated
 from windowpane.text.formats import count
 
 NO_FAULT: Final[dict[str, str]] = {
-    "probe": "no fault found by the probe; a judge was not asked",
-    "judge": "the judge was not asked about wrong statements",
+    "probe": "no fault found; no model was asked",
+    "judge": "no model was asked about wrong statements",
 }
 
 _LABELS: Final[dict[str, str]] = {
@@ -70,5 +70,5 @@ def faults_of(data: FidelityEvaluated) -> Sequence[str]:
 def soundness_text(data: FidelityEvaluated, *, is_judged: bool = False) -> str:
     """Return the faults of a replacement; others are possible. *is_judged* if a judge was asked as well."""
     if is_judged:
-        return "; ".join(faults_of(data)) or "no fault found by the probe"
+        return "; ".join(faults_of(data)) or "no fault found"
     return "; ".join(faults_of(data)) or NO_FAULT.get(data.method, "no fault found")

@@ -16,7 +16,7 @@ from typing import Any
 
 from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 AGENT = """
 import sys, windowpane

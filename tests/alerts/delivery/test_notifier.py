@@ -176,7 +176,7 @@ def test_a_message_has_alert_session_value_start_and_first_step() -> None:
     assert text.title == "[critical] Window in red: reviewer"
     assert text.body.split("\n") == [
         f"Degradation: {SUMMARY}, since turn 10 (2023-11-14 22:13:20 UTC)",
-        "What to do: Compact or roll the window now, or give the agent a larger one.",
+        "What to do: Compact now, or give the agent a larger window.",
         "Agent reviewer, session s1, turn 12, model gpt-5",
         "https://panes.example/session?session=s1&alert=utilization%3A10&at=1700000000.0",
     ]

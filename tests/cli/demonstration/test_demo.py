@@ -26,7 +26,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.redaction import redact
 from windowpane.store.embedded import SqliteReader, SqliteStore
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 
 QUERIES = (
     "context_window_utilization_ratio",

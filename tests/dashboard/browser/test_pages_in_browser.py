@@ -11,7 +11,7 @@ import pytest
 from tests.sampling import sampled
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect, Locator, Page
@@ -79,23 +79,23 @@ def test_a_deep_link_opens_the_turn_and_a_click_changes_it(site: Callable[..., A
         page.mouse.click(pane["x"] + pane["width"] * 0.5, pane["y"] + pane["height"] * 0.6)
 
     def click_mark() -> None:
-        mark = _box(plot.locator(".textpoint", has_text="K").first)
+        mark = _box(plot.locator(".textpoint", has_text="N").first)
         page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
 
     _until_heading(page, "Turn 15:", click_pane)
     here.assert_at("**turn=15")
-    _until_heading(page, "Turn 16:", click_mark)
+    _until_heading(page, "Turn 20:", click_mark)
     here.settle()
     for _ in range(2):
         page.get_by_role("slider").first.press("ArrowRight")
-        page.get_by_role("heading", name="Turn 17:").wait_for()
+        page.get_by_role("heading", name="Turn 21:").wait_for()
         here.settle()
 
         click_mark()
 
-        page.get_by_role("heading", name="Turn 16:").wait_for()
+        page.get_by_role("heading", name="Turn 20:").wait_for()
         here.settle()
-    here.assert_at("**turn=16")
+    here.assert_at("**turn=20")
 
 
 FRAMES = """() => new Promise(resolve => {

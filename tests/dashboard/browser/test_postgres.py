@@ -10,7 +10,7 @@ import pytest
 
 from windowpane.core.store_names import StoreUrl
 from windowpane.store.copying import copy_store
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.open import open_reader, open_store
 
 pytest.importorskip("playwright.sync_api")

@@ -66,7 +66,7 @@ def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
-    assert [trace.text[0] for trace in track] == list("ECSKWRA")
+    assert [trace.text[0] for trace in track] == list("RCSWNA")
     for trace in track:
         turns = rich.marks.loc[rich.marks["letter"] == trace.text[0], "turn"]
         assert sorted(trace.x) == sorted(turns)
@@ -111,7 +111,7 @@ def test_an_unknown_limit_has_no_zones(small_store: SqliteStore) -> None:
 
 def test_the_forecast_fan_ends_at_red(rich: Timeline) -> None:
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
-    fan = next(trace for trace in figure.data if trace.name == "forecast, 10–90%")
+    fan = next(trace for trace in figure.data if trace.name == "forecast")
     last = rich.turns.iloc[-1]
 
     assert (fan.x[0], fan.y[0]) == (last["turn"], last["used"])
@@ -212,4 +212,4 @@ def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) ->
     thread = next(trace for trace in figure.data if trace.name == "needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
     assert list(thread.x[:2]) == [17, 20]
-    assert list(thread.y[:2]) == [rows["E"], rows["R"]]
+    assert list(thread.y[:2]) == [rows["R"], rows["N"]]

@@ -24,7 +24,7 @@ from windowpane.config.dashboard import Access
 from windowpane.config.paths import LOGIN_VARIABLE
 from windowpane.core.events import Event
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads import export
 from windowpane.store.reads.export import ExportRow
 from windowpane_dashboard.page import downloads, visitor

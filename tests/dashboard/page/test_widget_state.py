@@ -177,7 +177,7 @@ def test_a_selected_compression_is_discarded_with_its_turn(
 ) -> None:
     empty_store.append(builders.rich(start=time.time() - 800, compactions=(11, 15)))
     app = open_page("session", session="refactor-api", turn="18", tab="compressions")
-    choice = select(app, "Compression")
+    choice = select(app, "Compaction")
     choice.set_value(0).run()
     assert address_of(app)["compression"] == "1"
     late = Late(app)
@@ -186,9 +186,9 @@ def test_a_selected_compression_is_discarded_with_its_turn(
     app.run()
     late.send()
     assert "compression" not in address_of(app)
-    assert select(app, "Compression").value == 1
+    assert select(app, "Compaction").value == 1
 
-    select(app, "Compression").set_value(0).run()
+    select(app, "Compaction").set_value(0).run()
 
     assert address_of(app)["compression"] == "1"
 

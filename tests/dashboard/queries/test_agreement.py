@@ -21,7 +21,7 @@ from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.transcripts.discovery import all_readers, files_of
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 SAMPLE = (
     "6b6f4218-0b12-4d55-b930-462903683bea.jsonl",  # a compaction before the first call

@@ -12,7 +12,7 @@ from windowpane.core.vocabulary import COMPONENTS
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.tool_use import fill_frame
-from windowpane_dashboard.queries.window import at_measured_scale, read_turn_window, window_at
+from windowpane_dashboard.queries.window import at_measured_scale, read_turn_window, window_frame
 from windowpane_dashboard.sections.block_strip import window_strip
 from windowpane_dashboard.style.theme import LIGHT
 
@@ -33,7 +33,7 @@ def test_the_blocks_of_each_turn_sum_to_the_chart(small_store: SqliteStore, sess
 
 def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) -> None:
     """Blocks that were counted as they are shown keep their source, and the order is that of the window."""
-    blocks = window_at(small_store, "refactor-api", 5)
+    blocks = window_frame(small_store.blocks_at("refactor-api", 5), 5)
     counted = {name: int(blocks.loc[blocks["component"] == name, "tokens"].sum()) for name in COMPONENTS}
     measured = {**counted, "tool_results": 413, "unattributed": 16_008, "turn": 5}
 
@@ -41,12 +41,12 @@ def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) 
 
     assert scaled["tokens"].sum() == sum(measured[name] for name in COMPONENTS)
     assert list(scaled["block"])[1:] == list(blocks["block"])
-    assert scaled.loc[0, "what"] == "unrecorded"
+    assert scaled.loc[0, "what"] == "not in the recording"
     of_results = scaled["component"] == "tool_results"
     assert set(scaled.loc[of_results, "count"]) == {"estimate"}
     fill = fill_frame(scaled, small_store.blocks_at("refactor-api", 5))
     assert fill.groupby("component")["tokens"].sum()["tool_results"] == 413
-    assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["unrecorded", 16_008, ""]
+    assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["not in the recording", 16_008, ""]
     kept = scaled[scaled["component"] == "message_history"]
     assert list(kept["count"]) == list(blocks.loc[blocks["component"] == "message_history", "count"])
 

@@ -12,7 +12,7 @@ import pytest
 
 from windowpane.core.events import SubagentDelegated, SubagentReturned
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane_dashboard.queries.team import children_frame, read_delegations
 
 

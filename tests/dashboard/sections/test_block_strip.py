@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windowpane.store.embedded import SqliteStore
-from windowpane_dashboard.queries.window import window_at
+from windowpane_dashboard.queries.window import window_frame
 from windowpane_dashboard.sections.block_strip import MAXIMUM_BLOCKS, segments, ticks, window_strip
 from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
-    blocks = window_at(small_store, "refactor-api", 12)
+    blocks = window_frame(small_store.blocks_at("refactor-api", 12), 12)
     strip = window_strip(blocks, LIGHT, limit_tokens=20_000)
 
     assert sum(strip.sizes) == blocks["tokens"].sum()
@@ -41,7 +41,6 @@ def test_small_neighbors_are_joined() -> None:
             "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
             "age": 1, "last used": "–", "pinned": False, "preview": "", "replaces": "", "block": "b",
             "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
-            "score": pd.NA,
         }
     )  # fmt: skip
 

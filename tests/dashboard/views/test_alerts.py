@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from tests.dashboard.timelines import SESSION
 
 from windowpane.alerts.delivery.message import message_of
 from windowpane.alerts.rules import RULES_BY_NAME
@@ -28,8 +29,8 @@ from windowpane.core.events import (
 from windowpane.core.times import live_since
 from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
-from windowpane.store.records import AlertRow, SessionRow
+from windowpane.store.filters import EventFilter
+from windowpane.store.records import AlertRow
 from windowpane_dashboard.queries.alerts import (
     alert_frame,
     alerts_headline,
@@ -265,16 +266,6 @@ def test_a_test_message_is_only_sent_to_configured_channels(
 
     assert "Delivered" in app.success[0].value
     assert "Test message" in json.dumps(got[0])
-
-
-SESSION = SessionRow(
-    session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
-    last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
-    limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
-    peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0, cost_dollars=1.0,
-    input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
-    regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
-)  # fmt: skip
 
 
 class TestAlerts:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.dashboard.timelines import TURN, timeline
+from tests.dashboard.timelines import SESSION, TURN, timeline
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter
-from windowpane.store.records import SessionRow
+from windowpane.store.filters import AlertFilter
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
 from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
 from windowpane_dashboard.queries.timeline import read_timeline
@@ -105,16 +104,6 @@ def test_an_unknown_session_in_the_address_is_reported(
     assert "not in the store" in app.warning[0].value
 
 
-SESSION = SessionRow(
-    session_id="s", revision=1, agent="a", model="m", source="live", parent_session_id=None, started_at=0.0,
-    last_at=1_000.0, ended=False, incomplete=False, turns=40, exchanges=1, events=10, windows=1,
-    limit_tokens=100_000, limit_source="given", used_tokens=50_000, peak_used_tokens=93_000, utilization=0.5,
-    peak_utilization=0.93, zone="yellow", worst_zone="red", velocity=100.0, turns_until_red=9.0, cost_dollars=1.0,
-    input_tokens=100, output_tokens=1, cache_read_tokens=40, evicted_blocks=0, evicted_tokens=0, compressions=0,
-    regrets=0, overflows=0, fidelity=None, firing=0, worst_severity=None, last_event="turn.ended",
-)  # fmt: skip
-
-
 class TestCompare:
     def test_changes_are_relative_to_the_first_session(self) -> None:
         one = ComparedSession(
@@ -132,7 +121,7 @@ class TestCompare:
         assert frame.loc["tokens sent", ["A", "B", "B against A"]].tolist() == [
             "1,600", "2,000", "+400 (+25%)",
         ]  # fmt: skip
-        assert frame.loc["of these stale", ["A", "B", "B against A"]].tolist() == [
+        assert frame.loc["of these old and unused", ["A", "B", "B against A"]].tolist() == [
             "5%", "4%", "−1.0 points",
         ]  # fmt: skip
         assert frame.loc["cost", "B against A"] == "+$0.50 (+50%)"

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import StoredEvent
 
 OpenPage = Callable[..., AppTest]
@@ -89,9 +89,9 @@ def test_the_session_page_shows_intact_events(
         assert not app.exception
         assert not app.error
         assert f"Turn {turn}: " in page_text(app)
-    assert "The fate of its facts was not evaluated" in page_text(pages["compressions"])
+    assert "Its facts were not looked up" in page_text(pages["compressions"])
     app = pages["events"]
-    happened = next(table.value for table in app.dataframe if "event" in table.value).set_index("seq")
+    happened = next(table.value for table in app.dataframe if "seq" in table.value).set_index("seq")
     assert happened.loc[was.seq, "what"].startswith(PROBLEM)
     assert len(happened) == of_turn(small_store, turn)
 

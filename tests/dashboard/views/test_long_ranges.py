@@ -14,7 +14,7 @@ from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane_dashboard.page.long_ranges import long_ranges
 

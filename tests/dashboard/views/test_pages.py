@@ -201,10 +201,10 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     app = open_page("session", session="refactor-api")
 
     assert not app.exception
-    assert "1 compression contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
+    assert "1 compaction contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window", "Red in", "Cost", "Lost", "Needed again", "Velocity", "Fidelity", "Cache",
+        "Window", "Red in", "Cost", "Lost", "Needed again", "Growth", "From the cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
@@ -276,7 +276,7 @@ def test_the_record_of_the_forecasts_is_visible(
         ({"compression": "1"}, "content capture is off"),
         ({"events": "noteworthy"}, "All events, with search and export"),
         ({"tab": "regrets"}, "were removed and needed again"),
-        ({"tab": "cost"}, "Carrying the conversation"),
+        ({"tab": "cost"}, "Sending the conversation"),
         ({"tab": "no such tab"}, "Removed by now, and why"),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_block_is_read_beside_the_page(captured: SqliteStore, open_page: OpenP
     assert "older than 8 turns" in text
     assert "Score 0" in text
     assert "Replaced by a placeholder" in text
-    assert "Fetched again" in text.replace("fetched", "Fetched")
+    assert "Needed again" in text
 
 
 def test_without_a_captured_text_the_panel_explains_capture(

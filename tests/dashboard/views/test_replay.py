@@ -58,7 +58,7 @@ def test_results_add_up_over_sessions() -> None:
     frame = results_frame(results_by_setup(RUNS)).set_index("under")
 
     assert frame.loc["hybrid", "cost tokens"] == 1_200
-    assert frame.loc["hybrid", "fidelity"] == pytest.approx(0.8)
+    assert frame.loc["hybrid", "names kept"] == pytest.approx(0.8)
     assert frame.loc["hybrid", "cached"] == 0.25
     assert frame.loc["fifo", "overflows"] == 2
 

@@ -15,8 +15,19 @@ from windowpane.store.embedded import SqliteStore
 
 OpenPage = Callable[..., AppTest]
 ID = "refactor-api"
-COMPARED = ("turns", "tokens sent", "cost", "regrets", "compressions")
-REPLAYED = {"tokens sent": "tokens sent", "dollars": "cost", "evicted": "blocks evicted", "regrets": "regrets"}
+COMPARED = {
+    "turns": "turns",
+    "tokens sent": "tokens sent",
+    "cost": "cost",
+    "blocks needed again": "regrets",
+    "compactions": "compressions",
+}
+REPLAYED = {
+    "tokens sent": "tokens sent",
+    "dollars": "cost",
+    "removed blocks": "blocks evicted",
+    "needed again": "regrets",
+}
 
 
 @pytest.fixture
@@ -31,8 +42,8 @@ def drawn_metrics(page: AppTest) -> Values:
     """The metrics at the top of the session page."""
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
-        "Velocity": "velocity",
-        "Needed again": "regrets", "Fidelity": "fidelity", "Cost": "cost", "Cache": "cached share",
+        "Growth": "velocity",
+        "Needed again": "regrets", "Cost": "cost", "From the cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}
 
@@ -60,7 +71,7 @@ def test_pages_draw_the_values_of_the_session(session: StoredSession, open_page:
                  "cached share": session.row.cache_read_tokens / session.row.input_tokens},
         "session page": drawn_metrics(open_page("session", session=ID)),
         "fleet page": {"turns": fleet["turns"], "utilization": fleet["window"], "total cost": fleet["cost"]},
-        "compare page": {name: values[name] for name in COMPARED},
+        "compare page": {label: values[name] for name, label in COMPARED.items()},
         "replay page": {label: replay[name] for name, label in REPLAYED.items()},
     }  # fmt: skip
 

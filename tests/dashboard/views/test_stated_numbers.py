@@ -25,7 +25,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 OpenPage = Callable[..., AppTest]

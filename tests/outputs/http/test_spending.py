@@ -22,7 +22,7 @@ from windowpane.core.times import midnight
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.outputs.http.spending import SESSION, SpendingAlerts
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 NOON = midnight(1_770_000_000.0) + 12 * 3_600
 DAY = 86_400.0

@@ -21,7 +21,7 @@ from windowpane.metrics.families import Family
 from windowpane.outputs.http import store_exporter as serving
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 LONG_AGO = 1_600_000_000.0
 

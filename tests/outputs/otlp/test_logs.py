@@ -17,6 +17,7 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, record_attributes
 
 from windowpane.config.outputs import OtlpConfig
+from windowpane.config.section import Secret
 from windowpane.core.events import (
     PAYLOADS,
     AlertFired,
@@ -290,7 +291,7 @@ def test_an_event_without_a_record_is_counted_alone(receiver: Receiver) -> None:
 
 
 def test_metrics_and_events_have_the_same_resource(receiver: Receiver) -> None:
-    config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": "team"}, interval_seconds=3_600)
+    config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": Secret("team")}, interval_seconds=3_600)
     sink = OtlpSink(config, sources=tuple, count_drops=lambda *_: None)
     sink.write(turns(1))
     sink.close()

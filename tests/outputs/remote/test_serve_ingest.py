@@ -28,7 +28,7 @@ from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.endpoint import IngestEndpoint
 from windowpane.outputs.remote.group_commit import GroupCommit
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.testing import chat_reply
 
 ALPHA, BETA, OWN = "alpha-token-0123456789", "beta-token-0123456789", "own-token-0123456789"
@@ -220,7 +220,7 @@ def test_the_token_comes_from_the_environment_and_is_never_shown() -> None:
     )
 
     assert config.ingest.token is not None
-    assert config.ingest.token.get_secret_value() == "12345"
+    assert config.ingest.token.value == "12345"
     assert "12345" not in repr(config)
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.sampling import sampled
 
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 
 _EMIT = """
 import atexit, faulthandler, multiprocessing, os, signal, sys, threading, time, urllib.request

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.core.events import CheckpointSaved
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.window import window_at

@@ -22,7 +22,7 @@ from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnde
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.outputs.runtime.start import Runtime, stop
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 

@@ -26,7 +26,7 @@ from windowpane.sources.transcripts.discovery import all_readers, reader_for
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 RECORDINGS = (
     "claude_code/compact_micro_76-62d755ef9f-2.jsonl",

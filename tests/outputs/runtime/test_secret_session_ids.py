@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from windowpane.cli import main
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fGhJ6k"

@@ -16,7 +16,7 @@ from windowpane.core.events import Event
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.internal import InternalMetrics
 from windowpane.outputs.runtime.store_sink import StoreSink
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.keys import AuditKeys
 from windowpane.store.open import open_store
 from windowpane.store.writes.shared_writer import MAXIMUM_CLAIMS

@@ -26,7 +26,7 @@ from windowpane.outputs.http.service_discovery import running_targets
 from windowpane.outputs.runtime.current import running_outputs
 from windowpane.outputs.runtime.start import Runtime, start, stop
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.writes.spool import waiting_files
 
 Start = Callable[..., Runtime]

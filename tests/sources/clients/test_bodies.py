@@ -6,7 +6,6 @@ import asyncio
 import gc
 import json
 import logging
-import os
 import pickle
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from tests.providers.formats import CHAT as CHAT_REPLY
 from tests.providers.formats import MESSAGE, STREAMS, TEXT
 from tests.providers.formats import RESPONSE as RESPONSE_REPLY
 from tests.providers.loopback import LoopbackProvider, loopback_provider
+from tests.sources.conftest import started
 
 import windowpane
 from windowpane.core.events import OverflowDetected, TurnEnded
@@ -25,7 +25,7 @@ from windowpane.models.wire.calls import read_events, read_whole
 from windowpane.models.wire.replies import ContextEdit
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.clients import recording
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
@@ -53,12 +53,8 @@ def provider(server: LoopbackProvider) -> Iterator[LoopbackProvider]:
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith("WINDOWPANE_") and "TEST" not in name:
-                patch.delenv(name)
-        yield windowpane.start(port=0, store=tmp_path_factory.mktemp("store") / "windowpane.db", notify=[])
-        windowpane.stop()
+    with started(tmp_path_factory.mktemp("store")) as runtime:
+        yield runtime
 
 
 class Observed:

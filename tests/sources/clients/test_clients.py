@@ -28,7 +28,7 @@ from windowpane.sources.clients.recording import open_conversation
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.conversations.observer import WindowObserver
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.records import SessionRow
 
 openai = pytest.importorskip("openai")
@@ -135,16 +135,6 @@ def async_anthropic_client(provider: Provider) -> Any:
     return anthropic.AsyncAnthropic(
         api_key="k", base_url="http://provider.test", http_client=transport, max_retries=0
     )
-
-
-@pytest.fixture
-def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    for name in list(os.environ):
-        if name.startswith("WINDOWPANE_") and "TEST" not in name:
-            monkeypatch.delenv(name)
-    started = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
-    yield started
-    windowpane.stop()
 
 
 def chat_body(**more: Any) -> dict[str, Any]:

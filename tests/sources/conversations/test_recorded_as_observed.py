@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +21,11 @@ from windowpane.core.events import (
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.runtime.start import Runtime
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 
 openai = pytest.importorskip("openai")
 try:
@@ -36,16 +34,6 @@ except ImportError:
     import httpx  # type: ignore[no-redef]
 
 Json = dict[str, Any]
-
-
-@pytest.fixture
-def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    for name in list(os.environ):
-        if name.startswith("WINDOWPANE_") and "TEST" not in name:
-            monkeypatch.delenv(name)
-    started = windowpane.start(port=0, store=tmp_path / "windowpane.db", notify=[])
-    yield started
-    windowpane.stop()
 
 
 def user(text: str) -> Json:

@@ -19,7 +19,7 @@ from windowpane.core.events import Usage
 from windowpane.models.catalog import packaged_catalog
 from windowpane.models.wire.usage import read_usage
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow, TurnRow
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"

@@ -19,7 +19,7 @@ from windowpane.sources.imports.remembered_files import RememberedFiles
 from windowpane.sources.transcripts.formats.pi import PiReader
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 PLAYBACK = playback_settings(keyed_digester(b"tests"))
 HEADER = '{"type": "session", "id": "%s", "cwd": "/", "timestamp": "2026-01-01T00:00:00Z"}\n'

@@ -18,7 +18,7 @@ from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 
 FORMATS = 12
 LARGEST_BYTES = 300_000

@@ -24,7 +24,7 @@ from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.watch import RETRY_SECONDS, WatchedSession, Watcher
 from windowpane.sources.transcripts.discovery import all_readers, files_of
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0

@@ -16,7 +16,7 @@ from windowpane.cli.proxy import _by_settings
 from windowpane.sources.installed_agents.arguments import stated_settings
 from windowpane.sources.installed_agents.settings import lines_for_level, stated_level, stated_window
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 
 CHANGED = 1_000_000_000.0

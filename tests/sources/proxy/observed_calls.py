@@ -11,7 +11,7 @@ import httpx2
 
 from windowpane.core.events import OverflowDetected, TurnEnded, TurnStarted
 from windowpane.outputs.runtime.start import Runtime
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 
 def post(url: str, body: Any, **headers: str) -> bytes:

@@ -21,7 +21,7 @@ from windowpane.sources.clients.calls import WatchedClient
 from windowpane.sources.clients.google_genai import watch_all_google_genai
 from windowpane.sources.conversations.conversations import Scope
 from windowpane.sources.proxy.server import ProxyServer
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats

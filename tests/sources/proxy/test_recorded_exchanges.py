@@ -24,7 +24,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.runtime.start import Runtime
 from windowpane.sources.proxy.server import ProxyServer
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats

@@ -27,7 +27,7 @@ from windowpane.sources.proxy.agent_sessions import recorded_session, session_in
 from windowpane.sources.proxy.call_messages import EndedCall, SentCall
 from windowpane.sources.proxy.call_reader import CallReader
 from windowpane.sources.transcripts.discovery import all_readers
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.open import open_store
 
 SESSION = "019a0000-0000-7000-8000-00000000000a"

@@ -6,23 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from test_claude_code import call, text, usage
+
 from windowpane.sources.transcripts.records import Cleared, Compacted, ContentAdded, ContentRemoved
 
 Json = dict[str, Any]
 MakeTranscript = Callable[..., Any]
 ReadTranscript = Callable[[Path], Any]
-
-
-def text(value: str) -> Json:
-    return {"type": "text", "text": value}
-
-
-def call(call_id: str) -> Json:
-    return {"type": "tool_use", "id": call_id, "name": "Read", "input": {"path": "a.py"}}
-
-
-def usage(output: int, **more: int) -> Json:
-    return {"input_tokens": 10, "output_tokens": output} | more
 
 
 def test_compaction_has_its_summary_and_the_size_of_the_next_call(

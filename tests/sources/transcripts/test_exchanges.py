@@ -14,8 +14,8 @@ import pytest
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, TurnEnded
 from windowpane.sources.transcripts.discovery import all_readers, files_of, reader_for
+from windowpane.sources.transcripts.formats.exchanges.api_exchanges import ApiExchangesReader
 from windowpane.sources.transcripts.formats.exchanges.contents import contents_of
-from windowpane.sources.transcripts.formats.exchanges.raw import ApiExchangesReader
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import FileStats, Problem

@@ -22,7 +22,7 @@ from windowpane.sources.transcripts.json_lines import parse_rows
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import ContentAdded, ModelCalled
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 
 PARENT = "019a0000-0000-7000-8000-000000000001"

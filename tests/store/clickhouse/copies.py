@@ -8,7 +8,7 @@ from math import isclose
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.reads import ClickHouseReader
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.records import ToolUse
 
 EVERYTHING = EventFilter(limit=1_000_000)

@@ -12,7 +12,7 @@ from windowpane.store.clickhouse import fallback
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.fallback import RETRY_SECONDS, Copy, ReadsWithFallback
 from windowpane.store.clickhouse.reads import ClickHouseReader
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.export import ExportRow
 
 

@@ -25,7 +25,7 @@ from windowpane.store.clickhouse.schema import Schema
 from windowpane.store.clickhouse.store_copy import StoreCopy
 from windowpane.store.clickhouse.tables import CopyTable
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.postgres.store import PostgresStore
 from windowpane.store.records import DamagedEvent
 

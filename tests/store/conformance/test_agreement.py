@@ -18,7 +18,7 @@ from windowpane.models.tokens import counter_for
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.open import open_store
 from windowpane.store.records import ImportOutcome
 from windowpane.store.search.content import ContentFilter

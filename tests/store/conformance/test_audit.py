@@ -12,7 +12,7 @@ from tests.store.conformance.direct_access import edit, fetch
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.keys import link_with, load_key
 from windowpane.store.store import Store
 from windowpane.store.writes.chain import genesis

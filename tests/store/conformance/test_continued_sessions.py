@@ -14,7 +14,7 @@ from windowpane.core.events.content import Candidate
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.window.blocks import Block
-from windowpane.store.interface import AlertFilter, EventFilter
+from windowpane.store.filters import AlertFilter, EventFilter
 from windowpane.store.writes import continuation
 from windowpane.store.writes.received import ReceivedBatch
 

@@ -8,7 +8,7 @@ from tests.store.conformance.test_same_sessions import CALLS, folded, record, tu
 from windowpane.core.events import CallsCopied
 from windowpane.report.session_report import gather
 from windowpane.report.text import to_text
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.store import Store
 
 MORE = tuple(f"msg_02TZcV9e4Nb1cJf6YmV0{number:04}" for number in range(2))

@@ -16,7 +16,7 @@ from windowpane.core.events import Event
 from windowpane.exceptions import StoreError
 from windowpane.store import copying, tables
 from windowpane.store.copying import COPIED_TABLES, OWN_TABLES, copy_store
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 from windowpane.store.replays import ReplayRow, StoredReplay
 from windowpane.store.search.content import ContentFilter

@@ -7,7 +7,7 @@ from tests.store.conformance.direct_access import edit
 
 from windowpane.exceptions import EventFormatError
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.records import DamagedEvent, intact_events
 from windowpane.store.store import Store
 

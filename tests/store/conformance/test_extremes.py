@@ -8,7 +8,7 @@ import pytest
 from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import Event, EventContext, SessionStarted, TurnEnded, Usage
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.store import Store
 from windowpane.store.writes.received import ReceivedBatch
 

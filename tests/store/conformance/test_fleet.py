@@ -16,7 +16,7 @@ from windowpane.core.events import (
     SessionDescribed,
     TurnEnded,
 )
-from windowpane.store.interface import AlertFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, SessionFilter
 
 
 def with_alerts(events: list[Event]) -> list[Event]:

@@ -7,7 +7,7 @@ from tests.store.conformance.direct_access import PROJECTIONS, contents_of
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 
 
 class QuarterCounter:

@@ -10,7 +10,7 @@ from tests.store.conformance.conftest import Stores
 from windowpane.core.events import Event
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.metrics.fold import MetricState
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.reads.notes import MAXIMUM_EVENTS
 from windowpane.store.store import Store
 from windowpane.store.writes.additions import NOTE_CHARACTERS

@@ -18,7 +18,7 @@ from tests.store.conftest import digest
 from tests.two_projects import FACTOR, OTHER, OWN, SAME, SECRET, fill_other, fill_own, played
 
 from windowpane.core.agents import EarlierSessions
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.search.content import ContentFilter
 from windowpane.store.store import Store

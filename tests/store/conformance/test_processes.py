@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 
 WRITER = """
 import sys

@@ -9,7 +9,7 @@ import pytest
 from tests.store.conformance.conftest import Stores
 
 from windowpane.core.events import AlertFired, Event, SessionDescribed
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
 from windowpane.store.reads.reader import Reader
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay

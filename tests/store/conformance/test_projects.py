@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.core.events import Event, SessionDescribed
 from windowpane.exceptions import ConfigurationError, StoreError
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.store import Store
 
 Session = Callable[..., list[Event]]

@@ -19,7 +19,7 @@ from windowpane.core.events import (
     TurnStarted,
 )
 from windowpane.store.captured_content import CapturedText
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.writes import received
 from windowpane.store.writes.received import NumberRanges, ReceivedBatch
 

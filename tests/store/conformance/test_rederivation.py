@@ -17,7 +17,7 @@ from windowpane.core.events import (
     SessionStarted,
     TurnEnded,
 )
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.store import Store
 
 EVERYTHING = EventFilter(session_id="s1", limit=100_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 
 
 def test_retention_deletes_whole_sessions_and_keeps_tombstones(store, make_session):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.core.codec import encode
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.writes.write import SESSIONS_PER_STATEMENT
 
 

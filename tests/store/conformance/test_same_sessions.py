@@ -14,7 +14,7 @@ from windowpane.core.events import Event, SessionDescribed, SessionIdentified, S
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.metrics.fold import MetricState
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.store import Store
 
 SOURCES = ("claude_code", "live", "proxy", "otlp")

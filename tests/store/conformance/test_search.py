@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windowpane.core.events import BlockAdded
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 
 def test_search_finds_the_same_with_and_without_the_index(store, make_session):

@@ -10,7 +10,7 @@ from tests.store.conformance.direct_access import fetch
 from windowpane.core.codec import encode
 from windowpane.core.events import AlertFired, Event, NotificationDelivered, TelemetryDropped
 from windowpane.exceptions import StoreError
-from windowpane.store.interface import AlertFilter, EventFilter, SessionFilter
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.records import ImportOutcome
 from windowpane.store.store import Store
 

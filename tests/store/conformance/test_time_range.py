@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

@@ -12,8 +12,7 @@ REPORT_RANGE: Final = (0.5, 2.0)
 """A model's report of its budget is accepted within this ratio to the known count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(FastDataclass, frozen=True):
     """Tokens of one model call as the provider reported them."""
 
     input_tokens: int = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType, CountSource

@@ -32,7 +32,7 @@ from windowpane.models.catalog import packaged_catalog
 from windowpane.report.calls import calls_after, ended_turns
 from windowpane.report.context_health import MINIMUM_SESSIONS, latest_sessions, mean_interval
 from windowpane.sources.installed_agents.settings import CLAUDE_CODE_SMALLEST_LEVEL
-from windowpane.store.interface import EventFilter, SessionFilter
+from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, TurnRow, intact_events
 

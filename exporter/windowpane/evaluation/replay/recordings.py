@@ -31,7 +31,7 @@ from windowpane.sources.transcripts.records import (
     SessionClosed,
     SessionOpened,
 )
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_reader
 from windowpane.store.reads.project_reader import EventReader
 

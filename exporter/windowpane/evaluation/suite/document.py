@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from msgspec import Meta, field
 
 from windowpane.config.loading import Layers
+from windowpane.config.reading import fields_of
+from windowpane.config.section import Document, Ratio, Section
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
@@ -25,12 +27,18 @@ from windowpane.sources.transcripts.formats.exchanges.contents import contents_o
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import ContentAdded, Record, SessionOpened
 
-Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Meta(min_length=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+class _Section(Section):
+    @classmethod
+    def completed(cls, given: Document) -> Document:
+        """Read a number as a text where one is expected, as in `expected: 30`."""
+        texts = {name for name, key in fields_of(cls).items() if key.type in (str, str | None, Text)}
+        return {
+            key: str(value) if key in texts and type(value) in (int, float) else value
+            for key, value in given.items()
+        }
 
 
 class QuestionEntry(_Section):
@@ -42,11 +50,9 @@ class QuestionEntry(_Section):
     """Empty if the judge answers from the original."""
     dimension: Dimension | None = None
 
-    @model_validator(mode="after")
-    def _expects_something(self) -> Self:
+    def _check(self) -> None:
         if self.expected and read_answer(self.expected) is None:
             raise ValueError(f"expects {self.expected!r}, which is not an answer; remove the question instead")
-        return self
 
     def question(self) -> Question:
         """Return the question for the judge."""
@@ -74,35 +80,31 @@ class CaseEntry(_Section):
     """Empty if they are made from the facts of the text."""
     minimum_score: Ratio | None = None
 
-    @model_validator(mode="after")
-    def _has_one_text(self) -> Self:
+    def _check(self) -> None:
         if sum(given is not None for given in (self.original, self.original_file, self.session)) != 1:
             raise ValueError("give exactly one of original, original_file and session")
         if self.original is not None and not self.original.strip():
             raise ValueError("original is empty")
-        return self
 
 
-class Suite(_Section):
+class Suite(_Section, kw_only=True):
     """A fidelity suite."""
 
     version: Literal[1] = 1
     name: Text
     minimum_score: Ratio = 0.85
-    dimensions: dict[Dimension, Ratio] = Field(default_factory=dict)
+    dimensions: dict[Dimension, Ratio] = field(default_factory=dict)
     """Minimum score of each dimension, beside that of the whole."""
-    summary_tokens: Annotated[int, Field(ge=50)] = 1_000
-    rounds: Annotated[int, Field(ge=1, le=20)] = 1
+    summary_tokens: Annotated[int, Meta(ge=50)] = 1_000
+    rounds: Annotated[int, Meta(ge=1, le=20)] = 1
     """Number of successive compressions, each of the summary so far and the next part of the text."""
-    cases: Annotated[tuple[CaseEntry, ...], Field(min_length=1)]
+    cases: Annotated[tuple[CaseEntry, ...], Meta(min_length=1)]
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
+    def _check(self) -> None:
         names = [case.name for case in self.cases]
         duplicate = next((name for name in names if names.count(name) > 1), None)
         if duplicate is not None:
             raise ValueError(f"two cases have the name {duplicate!r}")
-        return self
 
 
 def load_suite(path: Path) -> Suite:

@@ -58,12 +58,10 @@ class JudgeSampling:
     def __post_init__(self) -> None:
         if not 0.0 <= self.rate <= 1.0:
             raise ConfigurationError("rate", f"{self.rate}", expected="0 to 1")
-        if self.questions < 1:
-            raise ConfigurationError("questions", f"{self.questions}", expected=">= 1")
-        if self.capacity < 1:
-            raise ConfigurationError("capacity", f"{self.capacity}", expected=">= 1")
-        if self.max_calls is not None and self.max_calls < 1:
-            raise ConfigurationError("max_calls", f"{self.max_calls}", expected=">= 1, or None for no bound")
+        counts = {"questions": self.questions, "capacity": self.capacity, "max_calls": self.max_calls}
+        for name, count in counts.items():
+            if count is not None and count < 1:
+                raise ConfigurationError(name, f"{count}", expected=">= 1")
 
 
 class CallsSpentError(Exception):

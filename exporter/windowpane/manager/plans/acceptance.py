@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.facts import names_kept
-from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, PROSE_TYPES, Passage
+from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, WRITTEN_TYPES, Passage
 from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of
 from windowpane.manager.plans.summary import HEADINGS, Section
 
@@ -73,8 +73,8 @@ def sample(blocks: Sequence[Block], *, characters: int) -> tuple[Block, ...]:
     that does not fit, lines from start to end are read. Blocks without text are skipped.
     """
     texts = [block for block in blocks if block.text]
-    written = [block for block in texts if block.content_type in PROSE_TYPES or block.content_type == "tool_call"]
-    others = [block for block in texts if block not in written]
+    written = [block for block in texts if block.content_type in WRITTEN_TYPES]
+    others = [block for block in texts if block.content_type not in WRITTEN_TYPES]
     room = max(characters // 2, characters - sum(len(block.text or "") for block in others))
     chosen = _newest(written, room)
     chosen |= _newest(others, characters - sum(len(block.text or "") for block in chosen.values()))

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON
-from windowpane.fidelity.passages import sentences
+from windowpane.fidelity.passages import MESSAGE_TYPES, sentences
 
 MAXIMUM_CHARACTERS: Final = 240
 """Start of a sentence that is repeated."""
@@ -21,7 +20,6 @@ MINIMUM_CHARACTERS: Final = 20
 """A shorter sentence, such as a heading, states nothing by itself."""
 MESSAGE_CHARACTERS: Final = 20_000
 """Start of one message that is read: a longer one is pasted."""
-MESSAGES: Final[frozenset[ContentType]] = frozenset({"user_message", "assistant_response"})
 _CHOICE: Final = re.compile(r"\b(?:instead of|rather than|root cause|turn(?:s|ed) out)\b", re.IGNORECASE)
 _OPEN: Final = re.compile(
     r"(?:[-*+] )?\[ \]"
@@ -50,7 +48,7 @@ def statements_of(blocks: Iterable[Block]) -> Statements:
     other: dict[str, None] = {}
     for block in blocks:
         text = block.text or ""
-        if block.content_type not in MESSAGES or text.lstrip().startswith("<"):
+        if block.content_type not in MESSAGE_TYPES or text.lstrip().startswith("<"):
             continue
         for sentence in sentences(text[:MESSAGE_CHARACTERS]):
             line = sentence[:MAXIMUM_CHARACTERS].strip(" #*->")

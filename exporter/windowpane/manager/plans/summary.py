@@ -19,9 +19,10 @@ from windowpane.core.window.references import (
     argument_values,
     identifiers,
 )
+from windowpane.fidelity.passages import MESSAGE_TYPES
 from windowpane.fidelity.situation import Fact, FactKind
 from windowpane.manager.plans.findings import grouped_failures
-from windowpane.manager.plans.statements import MESSAGES, NO_STATEMENTS, Statements, is_open_item, is_reasoned
+from windowpane.manager.plans.statements import NO_STATEMENTS, Statements, is_open_item, is_reasoned
 
 Section = Literal[
     "goal", "progress", "constraints", "decisions", "artifacts", "errors", "state", "messages", "lookup"
@@ -323,7 +324,7 @@ def names_to_keep(references: ReferenceIndex, removed: Sequence[Block], carried:
         text = block.text or ""
         if block.content_type == "tool_call" and block.tokens <= SHORT_CALL_TOKENS:
             text = argument_values(text)
-        elif block.content_type in MESSAGES:
+        elif block.content_type in MESSAGE_TYPES:
             measures += measures_of(text)
         else:
             continue

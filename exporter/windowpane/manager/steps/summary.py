@@ -11,6 +11,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import identifiers
 from windowpane.effects.commands import Effect, compute
 from windowpane.effects.model_calls import fenced
+from windowpane.fidelity.passages import MESSAGE_TYPES
 from windowpane.fidelity.situation import Fact
 from windowpane.manager.engine import Engine
 from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
@@ -24,7 +25,7 @@ from windowpane.manager.plans.acceptance import (
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.compaction import CompactionPlan
 from windowpane.manager.plans.prompts import COMPACTION, SHORTER, transcript
-from windowpane.manager.plans.statements import MESSAGES, statements_of
+from windowpane.manager.plans.statements import statements_of
 from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, names_to_keep
 from windowpane.models.overflow_errors import classify_error
 
@@ -133,7 +134,7 @@ def _visible_names(engine: Engine, removed: Sequence[Block]) -> frozenset[str]:
     texts = (
         block.text or ""
         for block in engine.tracker.window
-        if block.content_type in MESSAGES and block.id not in removed_ids
+        if block.content_type in MESSAGE_TYPES and block.id not in removed_ids
     )
     return frozenset(name for text in texts for name in identifiers(text))
 

@@ -11,7 +11,6 @@ process of an agent. It is the extra `bulk`, because it has no wheels for some s
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -97,7 +96,7 @@ def _load_toktok(spec: EncodingSpec) -> TokenCount | None:
 
 
 class CountCache:
-    """Token counts by digest of the content, bounded in entries, so a block that stays is tokenized once.
+    """Token counts by hash of the content, bounded in entries, so a block that stays is tokenized once.
 
     Two generations approximate a least-recently-used order: a hit in the old one moves to the young one, and a
     full young one becomes the old. No lock is needed, so a fork cannot inherit a held one: every step is one
@@ -106,13 +105,13 @@ class CountCache:
 
     def __init__(self, *, max_entries: int = 65_536) -> None:
         self._generation_size = max(1, max_entries // 2)
-        self._young: dict[bytes, int] = {}
-        self._old: dict[bytes, int] = {}
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def get(self, key: bytes) -> int | None:
+    def get(self, key: int) -> int | None:
         """Return the count stored under *key*, or None."""
         count = self._young.get(key)
         if count is None:
@@ -121,18 +120,13 @@ class CountCache:
                 self.put(key, count)
         return count
 
-    def put(self, key: bytes, count: int) -> None:
+    def put(self, key: int, count: int) -> None:
         """Store *count*; the least recently used entries are removed first."""
         young = self._young
         if len(young) >= self._generation_size:
             self._old, young = young, {}
             self._young = young
         young[key] = count
-
-
-def content_key(text: str) -> bytes:
-    """Return a 128-bit digest of *text*; lone surrogates are allowed."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def split_text(text: str) -> Iterator[str]:
@@ -211,7 +205,7 @@ class Vocabulary:
         count_piece = self._count
         if count_piece is None:
             return None
-        key = content_key(text)
+        key = hash(text)  # of 64 bits, keyed by the process; a string remembers its own
         count = self._cache.get(key)
         if count is None:
             count = sum(map(count_piece, split_text(text)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS

@@ -26,7 +26,7 @@ from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.metrics.labels import safe_name
 from windowpane.metrics.quota import QuotaMetrics
 from windowpane.report.spending import spent_dollars
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 from windowpane.text.quota import duration
 
 if TYPE_CHECKING:

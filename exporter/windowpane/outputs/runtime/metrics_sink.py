@@ -109,7 +109,7 @@ class MetricsSink:
             registry=registry_of(*self.sources),
             health=self._health,
             targets=self._targets,
-            bearer_token=None if token is None else token.get_secret_value(),
+            bearer_token=None if token is None else token.value,
         )
         options = None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
         server = start_http_server(

@@ -26,10 +26,7 @@ def read_document() -> dict[str, Any]:
 
 
 def configured_store(name: str | None = None) -> str:
-    """Return the path of the store *name*, else of the configured one; on a server, its URL.
-
-    On Linux the default is known without platformdirs, which takes as long to load as the interpreter.
-    """
+    """Return the path of the store *name*, else of the configured one; on a server, its URL."""
     name = name or os.environ.get("WINDOWPANE_STORE")
     if name:
         return os.path.expanduser(name if ":" not in name else _file_of(name))  # noqa: PTH111  # pathlib is slow
@@ -38,11 +35,9 @@ def configured_store(name: str | None = None) -> str:
         from windowpane.core.store_names import full_name
 
         return full_name(load_config().store.path)
-    if sys.platform == "linux" and not os.environ.get("XDG_DATA_HOME"):
-        return os.path.expanduser("~/.local/share/windowpane/windowpane.db")  # noqa: PTH111
-    from windowpane.config.paths import default_store
+    from windowpane.config.user_folder import user_folder
 
-    return str(default_store())
+    return os.path.join(user_folder(), "windowpane.db")  # noqa: PTH118
 
 
 def _file_of(url: str) -> str:

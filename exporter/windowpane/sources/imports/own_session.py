@@ -24,7 +24,7 @@ from windowpane.sources.installed_agents.locations import (
     gemini_folder,
     opencode_databases,
 )
-from windowpane.store.interface import SessionFilter
+from windowpane.store.filters import SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane.store.store import Store
 

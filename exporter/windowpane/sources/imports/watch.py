@@ -46,7 +46,7 @@ from windowpane.sources.transcripts.discovery import all_readers, reader_for, st
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import Reader
 from windowpane.sources.transcripts.transcript import IDLE_SECONDS
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.store import Store
 
 DISCOVER_SECONDS: Final = 5.0

@@ -122,10 +122,10 @@ def _editor_storages(home: Path) -> Iterator[Path]:
 
 
 def _mini_swe_agent_folder(home: Path) -> Path:
-    if sys.platform == "linux":
-        default = _moved("XDG_CONFIG_HOME", otherwise=home / ".config") / "mini-swe-agent"
+    name = "mini-swe-agent"
+    if sys.platform == "win32":
+        default = _moved("LOCALAPPDATA", otherwise=home / "AppData" / "Local") / name / name
     else:
-        import platformdirs  # takes long to load, and returns the folder above on Linux
-
-        default = platformdirs.user_config_path("mini-swe-agent")
+        usual = home / ("Library/Application Support" if sys.platform == "darwin" else ".config")
+        default = _moved("XDG_CONFIG_HOME", otherwise=usual) / name
     return _moved("MSWEA_GLOBAL_CONFIG_DIR", otherwise=default)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+
+from windowpane.config.user_folder import user_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,13 +67,7 @@ def _file(session_id: str) -> str | None:
     """Return the file of a session; None for an id that is not one of Claude Code."""
     if not session_id.replace("-", "").isalnum() or not session_id.isascii() or len(session_id) > 64:
         return None
-    if sys.platform == "linux" and not os.environ.get("XDG_DATA_HOME"):  # platformdirs takes as long to load
-        folder = os.path.expanduser("~/.local/share/windowpane")  # noqa: PTH111
-    else:
-        from windowpane.config.paths import data_folder
-
-        folder = str(data_folder())
-    return os.path.join(folder, FOLDER, session_id)  # noqa: PTH118
+    return os.path.join(user_folder(), FOLDER, session_id)  # noqa: PTH118
 
 
 def _read(path: str) -> str | None:

@@ -1,6 +1,6 @@
 """The records that readers yield: plain statements of what a recording holds, in its order.
 
-Records have no token counts, window state or ids of Windowpane; `sources.playback` plays them into a
+Records have no token counts, window state or ids of Windowpane; `playback` plays them into a
 `SessionTracker`, which adds these.
 """
 

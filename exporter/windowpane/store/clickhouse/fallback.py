@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import ClickHouseError
 from windowpane.store.clickhouse.reads import ClickHouseReader
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.project_reader import EventReader

@@ -9,7 +9,7 @@ from typing import Any, Final
 from windowpane.store.clickhouse.connection import ClickHouse
 from windowpane.store.clickhouse.tables import BY_DAY
 from windowpane.store.events import event_or_damage
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.projections.trends import trend_row
 from windowpane.store.reads.export import BATCH, ExportRow
 from windowpane.store.reads.fleet import LISTED

@@ -38,7 +38,7 @@ from windowpane.store.clickhouse.tables import (
     TURNS,
     CopyTable,
 )
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 from windowpane.store.reads.event_records import FOLDED_SUMS, EventRecord
 from windowpane.store.reads.reader import Reader
 from windowpane.store.records import SessionRow

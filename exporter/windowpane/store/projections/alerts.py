@@ -9,7 +9,7 @@ import msgspec
 
 from windowpane.core.events import AlertFired, Event, NotificationDelivered, NotificationFailed
 from windowpane.store.database import Database
-from windowpane.store.interface import AlertFilter
+from windowpane.store.filters import AlertFilter
 from windowpane.store.records import AlertRow
 from windowpane.store.statements import Conditions, StatementBatch
 

@@ -1,7 +1,8 @@
 """The rows of `blocks`: which event added a block, its position, when and why it was removed.
 
 Moments are event numbers: a block is in the window at moment m when `entered_seq <= m < left_seq`. Positions
-follow `core.window.Window`: an appended block gets the next one, a replacement the first of those it replaces.
+follow `core.window.window.Window`: an appended block gets the next one, a replacement the first of those it
+replaces.
 
 A session whose first event is in the batch has no rows yet, so its blocks are changed in memory and stored once.
 Of a stored session the rows may be many and are changed where they are. Both give the same rows.

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from statistics import median_low
 from typing import Any, Final
 
-import msgspec
-
-from windowpane.core.agents import EvidentWindow, SessionEvidence
 from windowpane.core.codec import decode
 from windowpane.core.events import PAYLOADS, SessionDescribed
 from windowpane.core.redaction import stored_id
 from windowpane.core.same_session import RANKS
-from windowpane.core.vocabulary import EVIDENT_SOURCES, OWN_SOURCE
+from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
-from windowpane.store.interface import FleetOrder, SessionFilter
+from windowpane.store.filters import FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value, in_lists, placeholders
 
 MAXIMUM_FOUND_SESSIONS: Final = 20
 IDS_PER_STATEMENT: Final = 256
-COMPARED_SESSIONS: Final = 7
-"""Sessions of the same agent and model whose first calls are compared."""
-LAST_MOMENT: Final = 1e12
-"""A time after all others."""
 ASSIGNED: Final = "project:"
 """Start of the stream of an assignment."""
 
 
 _DESCRIBED: Final = """SELECT body FROM events
     WHERE session = ? AND type = (SELECT id FROM event_types WHERE name = ?) ORDER BY seq"""
-_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
 _ROW_FIELDS: Final = tuple(item.name for item in fields(SessionRow))
 _SUBAGENTS: Final = """(
     WITH RECURSIVE below(id) AS (
@@ -61,25 +51,6 @@ _PARENT: Final = """(
 """The parent, if it is visible."""
 _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
-_LAST_COMPACTION: Final = (
-    "SELECT session_id, last_at, compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' "
-    "AND current = 1 AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "
-    "ORDER BY last_at DESC NULLS LAST LIMIT ?"
-)
-_EVIDENT: Final = tuple(sorted(EVIDENT_SOURCES))
-_LAST_WINDOW: Final = (
-    "SELECT session_id, last_at, limit_tokens, agent_version FROM sessions WHERE current = 1 AND agent = ? "  # noqa: S608
-    f"AND model = ? AND project = ? AND folder = ? AND limit_source IN ({placeholders(_EVIDENT)}) "
-    "AND same_as = '' AND coalesce(last_at, 0) <= ? ORDER BY last_at DESC NULLS LAST LIMIT ?"
-)
-_FIRST_CALLS: Final = (
-    "SELECT sessions.session_id, sessions.last_at, turns.components FROM sessions "
-    "JOIN turns ON turns.session = sessions.key AND turns.turn = 1 "
-    "WHERE sessions.current = 1 AND sessions.same_as = '' "
-    "AND sessions.agent = ? AND sessions.model = ? AND sessions.project = ? "
-    "AND turns.input_tokens IS NOT NULL AND coalesce(turns.at, 0) <= ? "
-    "ORDER BY sessions.last_at DESC NULLS LAST LIMIT ?"
-)
 LISTED: Final = f"source <> '{OWN_SOURCE}'"
 """Condition of the sessions of agents; Windowpane's own ones hold alerts only."""
 FLEET_ORDERS: Final[dict[FleetOrder, str]] = {
@@ -213,98 +184,6 @@ def read(connection: Database, session_id: str, projects: Sequence[str] | None) 
     conditions = Conditions(["session_id = ?"], [stored_id(session_id)])
     conditions.among("project", projects)
     return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
-
-
-def last_compaction_tokens(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> int | None:
-    """Return the level of the agent's last session with a recorded compaction, of those over at *before*.
-
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, before, 1 + len(pending))
-    stored = connection.execute(_LAST_COMPACTION, query).fetchall()
-
-    def level(one: SessionEvidence) -> int | None:
-        return one.compaction_tokens if (one.last_at or 0) <= before else None
-
-    latest = _latest(stored, pending, level, 1, of=(agent, model, project))
-    return int(latest[0]) if latest else None
-
-
-def last_window(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    folder: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> EvidentWindow | None:
-    """Return the window of the agent's last session in *folder* that showed its size, of those over at *before*.
-
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, folder, *_EVIDENT, before, 1 + len(pending))
-    rows = connection.execute(_LAST_WINDOW, query).fetchall()
-    stored = [
-        (session_id, at, EvidentWindow(tokens, version=version)) for session_id, at, tokens, version in rows
-    ]
-
-    def window(one: SessionEvidence) -> EvidentWindow | None:
-        return one.window if one.folder == folder and (one.last_at or 0) <= before else None
-
-    return next(iter(_latest(stored, pending, window, 1, of=(agent, model, project))), None)
-
-
-def base_tokens(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> int | None:
-    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions at *before*.
-
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, before, COMPARED_SESSIONS + len(pending))
-    rows = connection.execute(_FIRST_CALLS, query).fetchall()
-    stored = [(*row, _components_decoder.decode(components).get("unattributed", 0)) for *row, components in rows]
-
-    def tokens(one: SessionEvidence) -> int | None:
-        return one.base_tokens if (one.first_call_at or 0) <= before else None
-
-    unrecorded = _latest(stored, pending, tokens, COMPARED_SESSIONS, of=(agent, model, project))
-    return median_low(unrecorded) if unrecorded else None
-
-
-def _latest(
-    stored: Sequence[Any],
-    pending: Sequence[SessionEvidence],
-    value_of: Callable[[SessionEvidence], Any],
-    number: int,
-    *,
-    of: tuple[str, str, str],
-) -> list[Any]:
-    """Return the values of the latest sessions: of *stored* ones, each with id and last time, and *pending* ones.
-
-    A pending session replaces the stored one. It has a value where it is *of* an agent, model and project.
-    """
-    replaced = {one.session_id for one in pending}
-    rows = [(at, value) for session_id, at, value in stored if session_id not in replaced]
-    rows += [(one.last_at, value) for one in pending if one.is_of(*of) and (value := value_of(one)) is not None]
-    rows.sort(key=lambda row: -math.inf if row[0] is None else row[0], reverse=True)
-    return [value for _, value in rows[:number]]
 
 
 def current_keys(connection: Database, session_ids: Sequence[str]) -> Iterator[tuple[str, int]]:

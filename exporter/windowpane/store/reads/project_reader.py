@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from windowpane.core.quota import QuotaForecast
-from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.reads.block_life import BlockLife
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.notes import Note

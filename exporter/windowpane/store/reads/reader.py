@@ -14,10 +14,11 @@ from windowpane.core.protocols import Digester
 from windowpane.core.store_names import StoreName
 from windowpane.store import captured_content, events
 from windowpane.store.database import Engine
-from windowpane.store.interface import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
+from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnreadable, SessionFilter
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import fleet
+from windowpane.store.reads.earlier_sessions import LAST_MOMENT, base_tokens, last_compaction_tokens, last_window
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -106,7 +107,7 @@ class Reader(CopyReads, TrendReads):
     def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""
         with self._engine.lend() as connection:
-            return fleet.last_compaction_tokens(connection, agent, model, project)
+            return last_compaction_tokens(connection, agent, model, project)
 
     def earlier_sessions(
         self,
@@ -142,14 +143,12 @@ class Reader(CopyReads, TrendReads):
                 ),
                 NO_EARLIER_SESSIONS,
             )
-        before = fleet.LAST_MOMENT if started_at is None else started_at
+        before = LAST_MOMENT if started_at is None else started_at
         with self._engine.lend() as connection:
             return EarlierSessions(
-                fleet.last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
-                fleet.base_tokens(connection, agent, model, project, before=before, pending=pending),
-                window=fleet.last_window(
-                    connection, agent, model, project, folder, before=before, pending=pending
-                ),
+                last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
+                base_tokens(connection, agent, model, project, before=before, pending=pending),
+                window=last_window(connection, agent, model, project, folder, before=before, pending=pending),
             )
 
     def stored_project(self, session_id: str) -> str | None:

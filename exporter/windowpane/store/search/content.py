@@ -20,7 +20,7 @@ from windowpane.core.vocabulary import ContentType
 from windowpane.store import captured_content
 from windowpane.store.database import Database
 from windowpane.store.events import scope_of
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 

@@ -21,7 +21,7 @@ import msgspec
 from windowpane.core.events import PressureMeasured
 from windowpane.store.database import Database, WordSearch
 from windowpane.store.events import EventScope
-from windowpane.store.interface import EventFilter
+from windowpane.store.filters import EventFilter
 from windowpane.store.statements import Conditions
 
 INDEX_BATCH: Final = 5_000

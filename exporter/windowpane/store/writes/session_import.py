@@ -1,7 +1,7 @@
 """Import of a recorded session: unchanged, extended, or rewritten as a new revision.
 
 A recording with another past and fewer turns, such as a rewind, never replaces a longer one. One whose events
-another release derived is the same; see `store.rederivation`.
+another release derived is the same; see `store.writes.rederivation`.
 
 The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
 events are stored in one transaction, so a recording is never stored by half.

@@ -123,7 +123,7 @@ FORMATS: Final = (
         part=r".*-\d{9,11}\.\d{1,9}(-[0-9a-f]{4,32})?\.json.*", grows=False,
     ),
     Format(
-        "api_exchanges", "exchanges.raw:ApiExchangesReader",
+        "api_exchanges", "exchanges.api_exchanges:ApiExchangesReader",
         ((b'"request"', b'"response"'), (b'"entries"',), (b'"interactions"',)), grows=False,
     ),
     Format("inspect_ai", "exchanges.inspect_ai:InspectReader", ((_ZIP,), (b'"eval"', b'"task"')), grows=False),
@@ -171,9 +171,13 @@ class FormatReaders(Sequence[Reader]):
 
     def for_file(self, path: Path, head: bytes) -> Iterator[Reader]:
         """Yield the readers to ask about a file that starts with *head*: those it looks like, then the others."""
-        likely = [position for position in range(len(self)) if _is_likely(position, path, head)]
-        for position in (*likely, *(position for position in range(len(self)) if position not in likely)):
-            yield self._at(position)
+        unlikely = []
+        for position in range(len(self)):
+            if _is_likely(position, path, head):
+                yield self._at(position)
+            else:
+                unlikely.append(position)
+        yield from map(self._at, unlikely)
 
     def by_file_name(self, path: Path) -> Iterator[Reader]:
         """Yield the readers of formats that are recognized by the name of a file."""

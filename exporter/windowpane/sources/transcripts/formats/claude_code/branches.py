@@ -7,6 +7,7 @@ Only prompts show this: results of parallel tool calls, local commands and attac
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 MAXIMUM_ROWS: Final = 50_000
@@ -34,15 +35,13 @@ class RowParents:
         if len(self._parents) > MAXIMUM_ROWS:
             del self._parents[next(iter(self._parents))]
 
-    def ancestors(self, row_id: str) -> list[str]:
-        """Return the ancestors of a row, the nearest first, as far as they are in the file."""
-        ancestors: list[str] = []
-        while len(ancestors) < MAXIMUM_STEPS:
+    def ancestors(self, row_id: str) -> Iterator[str]:
+        """Yield the ancestors of a row, the nearest first, as far as they are in the file."""
+        for _ in range(MAXIMUM_STEPS):
             row_id = self._parents.get(row_id, "")
             if not row_id or row_id not in self._parents:
-                break
-            ancestors.append(row_id)
-        return ancestors
+                return
+            yield row_id
 
 
 class _Prompt(NamedTuple):

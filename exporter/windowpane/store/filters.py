@@ -14,7 +14,7 @@ OnUnreadable = Callable[[int, EventFormatError], object]
 """Receives the `seq` of an event that cannot be decoded, and the error."""
 
 FleetOrder = Literal["pressure", "recent", "cost", "regret"]
-"""Order of a list of sessions; see `store.fleet`."""
+"""Order of a list of sessions; see `store.reads.fleet`."""
 
 
 @dataclass(frozen=True, slots=True)

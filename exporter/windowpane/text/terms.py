@@ -1,0 +1,47 @@
+"""The terms that a new reader may not know, each with one sentence: the same on pages, in reports and docs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+TERMS: Final[dict[str, str]] = {
+    "yellow, orange, red": "how full the window is; the chart shows where each starts",
+    "overflow": "a call that does not fit the window with room for its reply",
+    "block": "one message, tool call, tool result or definition in the window",
+    "compaction": "content was replaced by less content, mostly by a summary",
+    "fact": "a rule, request, decision, open item, failed command or file in content that was removed",
+    "needed again": "removed content that the agent fetched, added or named again within 20 turns",
+    "cache break": "a call that sent more than half of what the prompt cache held as new input",
+    "policy": "what is removed first: fifo the oldest, lru the least recently used, hybrid the least useful",
+    "preset": "the settings of one agent framework",
+    "baseline": "no policy: cut at the limit, or keep only the last messages",
+    "cost tokens": "tokens sent at the price of fresh input: from the cache 0.10, all else 1.25",
+    "chain": "each event has the hash of the one before it, so that a change shows",
+    "≈": "estimated; – is unknown",
+}
+
+
+ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
+    "fleet": ("yellow, orange, red", "compaction", "≈"),
+    "session": (
+        "yellow, orange, red", "overflow", "block", "compaction", "fact", "needed again", "cache break", "≈"
+    ),
+    "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
+    "trends": ("cache break", "compaction", "fact", "needed again", "≈"),
+    "replay": ("policy", "preset", "baseline", "overflow", "cost tokens"),
+    "alerts": ("yellow, orange, red", "overflow", "block"),
+    "audit": ("chain",),
+}  # fmt: skip
+"""The terms of each page of the dashboard."""
+
+
+def explain(page: str) -> str | None:
+    """Return a Markdown line for each of the terms of a page; None without any."""
+    return "  \n".join(f"**{term}**: {TERMS[term]}." for term in ON_PAGES.get(page, ())) or None
+
+
+def terms_table() -> str:
+    """Return the terms as a table of the documentation."""
+    return "\n".join(
+        ["| term | meaning |", "|---|---|", *(f"| {name} | {text} |" for name, text in TERMS.items())]
+    )
