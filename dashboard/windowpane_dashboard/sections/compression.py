@@ -138,9 +138,8 @@ def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
         return
     rules = reported_rules(compression.rules, compression.turn, store.content)
     widgets.show_text(f"{rules.summary}.")
-    for rule in rules.lost:
-        if rule.text:
-            widgets.show_text(sentence(rule.label))
+    for rule in filter(lambda rule: rule.text, rules.lost):
+        widgets.show_text(sentence(rule.label.rstrip(".")))
 
 
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:

@@ -85,7 +85,7 @@ def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
     monkeypatch.setenv("WINDOWPANE_STORE", str(tmp_path / "windowpane.db"))
     events = worked("s", "", days=1, compactions=1)
     compressed = next(event for event in events if isinstance(event.data, ContentCompressed))
-    lost = RuleOutcome("lost", "user", "d1", text="Never push without asking")
+    lost = RuleOutcome("lost", "user", "d1", text="Never push without asking.")
     others = [RuleOutcome("lost", "system", "d2"), RuleOutcome("kept", "user", "d3")]
     rules = RulesFollowed(
         compressed.event_id, 1, user={"kept": 1, "lost": 1}, system={"lost": 1}, outcomes=(lost, *others)
@@ -103,7 +103,7 @@ def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
     assert "Lost, user: Never push without asking" in losses
     linked = page_text(open_page("session", session="s", alert="rule_lost:1")).replace("\\", "")
     assert "Lost rules: 1; lost, user: Never push without asking." in linked
-    assert "lost, user: Never push without asking." in page_text(open_page("alerts"))
+    assert "lost, user: Never push without asking.\n" in page_text(open_page("alerts"))
 
 
 def test_a_turn_of_two_regrets_is_offered_once(empty_store: SqliteStore, open_page: OpenPage) -> None:
