@@ -11,7 +11,7 @@ A worker that dies costs the file that it worked on, which is reported and read 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,7 +20,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.agents import SessionEvidence
-from windowpane.effects.processes import usable_cores, without_current_folder, worker_class
+from windowpane.effects.processes import without_current_folder
 from windowpane.sources.imports.file_report import FileReport
 from windowpane.sources.imports.worker import (
     EvidenceWanted,
@@ -32,6 +32,7 @@ from windowpane.sources.imports.worker import (
     WorkerSetup,
     work,
 )
+from windowpane.sources.imports.worker_processes import load_workers, size_of, worthwhile
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -45,12 +46,8 @@ if TYPE_CHECKING:
     from windowpane.store.read_files import FileState
     from windowpane.store.store import Store
 
-MAXIMUM_WORKERS: Final = 8
-MINIMUM_BYTES: Final = 16 * 2**20
-"""Below so much to read, workers take longer to start than they save."""
 HELD_BYTES: Final = 32 * 2**20
 """Size of the files that a worker has played and not stored yet, from which on it waits for its turn."""
-_LOADED: Final = "windowpane.sources.imports.loaded_worker"
 END_SECONDS: Final = 5.0
 
 
@@ -100,29 +97,6 @@ class _Worker:
     """The evidence that it waits for."""
 
 
-def load_workers() -> Callable[..., BaseProcess]:
-    """Load what workers need, in a process beside this one where that is possible; return the workers' class."""
-    return worker_class(_LOADED)
-
-
-def worthwhile(paths: Iterable[Path]) -> int:
-    """Return how many workers to read these files with: none, where they would take longer to start."""
-    size = 0
-    for path in paths:
-        size += _size(path)
-        if size >= MINIMUM_BYTES:
-            cores = usable_cores()
-            return min(cores, MAXIMUM_WORKERS) if cores > 1 else 0
-    return 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 class ReadingWorkers:
     """The worker processes of one import. Entered, they may be started; left, they have ended."""
 
@@ -167,7 +141,7 @@ class ReadingWorkers:
             if count < 1:
                 return False
             self._workers = [self._started() for _ in range(count)]
-        added = {path: _File(path, state, _size(path)) for path, state in files.items()}
+        added = {path: _File(path, state, size_of(path)) for path, state in files.items()}
         self._files |= added
         self._unstored += added.values()
         self._unread += added.values()
