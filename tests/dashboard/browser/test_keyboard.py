@@ -91,8 +91,8 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen
     page.wait_for_url("**turn=14")
     here.settle()
     page.keyboard.press("n")
-    page.get_by_role("heading", name="Turn 16:").wait_for()
-    page.wait_for_url("**turn=16")
+    page.get_by_role("heading", name="Turn 17:").wait_for()
+    page.wait_for_url("**turn=17")
     here.settle()
     page.keyboard.press("p")
 

@@ -293,7 +293,7 @@ def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
 def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
     searcher.opens("search", text="handleGeminiBeforeTool")
     searcher.clicks(searcher.page.locator(".st-key-hits a", has_text="turn 18 ").first)
-    searcher.site.assert_shows(re.compile("Compressed by compaction with 1[0-9]+ other blocks"))
+    searcher.site.assert_shows(re.compile("Compacted with 1[0-9]+ other blocks"))
     searcher.site.assert_shows(re.compile("Replaced by a summary of 3,[0-9]+ tokens"))
     replaced = searcher.page.locator(".st-key-block_panel [data-testid=stPageLink] a", has_text="Turn 31")
     searcher.clicks(replaced.last)
@@ -537,7 +537,7 @@ def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
     reader.opens("session", session=LONGEST)
     reader.clicks(reader.page.get_by_role("link", name="sending").first)
     reader.site.settle()
-    reader.reads("was stale")
+    reader.reads("was old and not used again")
     reader.reads("$")
     reader.clicks(reader.page.get_by_role("button", name="Try in Replay").first)
     reader.page.wait_for_url("**/replay?simulate=*")
