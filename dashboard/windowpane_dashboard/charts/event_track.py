@@ -16,8 +16,8 @@ from windowpane_dashboard.style.theme import Palette
 ROW_PIXELS: Final = 19
 TRACK_PIXELS: Final = 110
 """All rows together at most, so that the selected turn below the chart stays on the first screen."""
-LETTERED: Final = 60
-"""Marks of one row up to which each carries its letter; beyond, they would cover each other."""
+NARROW_PIXELS: Final = 226
+"""The width of the turns on a narrow page. A row whose marks would touch there has dots, without letters."""
 MAXIMUM_MARKS: Final = 2_000
 MAXIMUM_LINKS: Final = 300
 """Lines from a removal to the turn in which its content was needed again; the largest ones."""
@@ -40,17 +40,20 @@ def add_event_track(
     kinds: tuple[EventMark, ...],
     palette: Palette,
     regrets: pd.DataFrame | None = None,
+    *,
+    turns: float,
 ) -> None:
     """Add the rows of the track on the second vertical axis, the first kind on top.
 
-    Each of the *regrets* is a line from the removal to the turn in which the content was needed again.
+    *turns* is the length of the horizontal axis. Each of the *regrets* is a line from the removal to
+    the turn in which the content was needed again.
     """
     rows = len(kinds)
     if regrets is not None and len(regrets):
         _add_links(figure, regrets, {mark.letter: rows - 1 - index for index, mark in enumerate(kinds)}, palette)
     for index, mark in enumerate(kinds):
         of_kind = marks[marks["letter"] == mark.letter].sort_values("turn")
-        _add_row(figure, _at_most(of_kind), mark, rows - 1 - index, palette, pixels=row_pixels(rows))
+        _add_row(figure, _at_most(of_kind), mark, rows - 1 - index, palette, pixels=row_pixels(rows), turns=turns)
     figure.update_layout(
         yaxis2=axis(
             palette,
@@ -59,6 +62,7 @@ def add_event_track(
             tickvals=list(range(rows)),
             ticktext=[mark.letter for mark in reversed(kinds)],
             gridcolor=palette.grid,
+            ticklabelstandoff=6,
             tickfont={"color": palette.muted, "size": min(11, row_pixels(rows) - 1)},
         )
     )
@@ -85,10 +89,17 @@ def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:
 
 
 def _add_row(
-    figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette, *, pixels: int
+    figure: go.Figure,
+    of_kind: pd.DataFrame,
+    mark: EventMark,
+    row: int,
+    palette: Palette,
+    *,
+    pixels: int,
+    turns: float,
 ) -> None:
-    lettered = len(of_kind) <= LETTERED
     size = min(16, pixels)
+    lettered = bool(np.all(np.diff(of_kind["turn"]) * NARROW_PIXELS >= size * turns))
     colors = [_color(severity, palette) for severity in of_kind["severity"]]
     opaque = {"marker": {"opacity": 1}}
     rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
@@ -100,13 +111,7 @@ def _add_row(
         showlegend=False,
         cliponaxis=False,
         mode="markers+text" if lettered else "markers",
-        marker={
-            "size": size if lettered else 8,
-            "color": colors,
-            "symbol": "circle",
-            "opacity": 1,
-            "line": rim,
-        },
+        marker={"size": size if lettered else 8, "color": colors, "opacity": 1, "line": rim},
         text=[mark.letter] * len(of_kind) if lettered else None,
         textfont={"color": palette.on_event, "size": min(10, size - 3), "weight": 700},
         selected={**opaque, "textfont": {"color": palette.on_event}},

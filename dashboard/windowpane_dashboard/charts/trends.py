@@ -111,6 +111,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
             type="date",
             range=(first, last),
             tickformat="%b %-d",
+            ticklabelstandoff=6,
             dtick=math.ceil((last - first) / DAY / TICKS) * DAY / timedelta(milliseconds=1),
         ),
         yaxis=axis(

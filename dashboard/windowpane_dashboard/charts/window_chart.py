@@ -98,7 +98,7 @@ def window_chart(
     _add_touch(figure, sampled, palette)
     tracks = event_kinds(marks)
     if tracks:
-        add_event_track(figure, marks, tracks, palette, regrets)
+        add_event_track(figure, marks, tracks, palette, regrets, turns=x_range[1] - x_range[0])
     return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
 
 

@@ -19,7 +19,7 @@ from windowpane_dashboard.style.theme import Palette, translucent
 MAXIMUM_SPANS: Final = 100
 AHEAD_SHARE: Final = 0.25
 """The forecast extends over at most this share of the turns, and at least three turns."""
-LABEL_SHARE: Final = 0.075
+LABEL_SHARE: Final = 0.09
 """Minimum distance between labels next to the chart, as a share of its height."""
 
 

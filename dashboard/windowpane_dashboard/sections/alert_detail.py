@@ -64,9 +64,9 @@ def _change(row: AlertRow) -> None:
         st.code(sanitized(silence_text(row)), language=None, wrap_lines=True)
         if threshold:
             st.caption("In windowpane.yml, a threshold that this value only reaches:")
-            st.code(threshold, language=None)
+            st.code(threshold, language=None, wrap_lines=True)
         st.caption("In windowpane.yml, the alert off in all sessions:")
-        st.code(disable, language=None)
+        st.code(disable, language=None, wrap_lines=True)
 
 
 def _delivery_list(sent: tuple[MessageDelivery, ...]) -> None:

@@ -104,10 +104,10 @@ def _show(
 ) -> None:
     data, window = compression.data, compression.window
     subject, sizes = data.scope, compression.sizes
-    before_metric, after_metric, faults = st.columns(3, gap="small")
-    before_metric.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_SIZES[subject])
-    after_metric.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_SIZES[subject])
-    faults.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS)
+    with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
+        st.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_SIZES[subject], width="content")
+        st.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_SIZES[subject], width="content")
+        st.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS, width="content")
     parts = [f"{data.outcome}: {data.reason}" if data.reason else data.outcome]
     if window is not None and subject == "content":
         parts.append(

@@ -77,7 +77,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
         height="content" if len(frame) <= 10 else 400,
         numbers={"≈ cost": DOLLARS, "≈ per call": DOLLARS},
         column_config={
-            NAME_KINDS[kind]: config.TextColumn(width=260),
+            NAME_KINDS[kind]: config.TextColumn(width=190),
             "≈ cost": config.NumberColumn(width=76, help=SHARE_NOTE),
             "definitions": config.NumberColumn(width=90, help="tokens of the definitions in each model call"),
             "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),

@@ -36,7 +36,7 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
         select_turn(rows[number].fired_turn, last)
         address.update(PAGE, alert=f"{rows[number].alert}:{rows[number].crossing_turn}")
 
-    left, right = st.columns([1.2, 1], gap="medium")
+    left, right = widgets.wrapping_columns([2.1, 1], narrowest="text")
     with left:
         widgets.table(
             pd.DataFrame(

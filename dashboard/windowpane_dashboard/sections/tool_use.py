@@ -62,7 +62,7 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         alt=alt,
         numbers={"≈ cost": DOLLARS},
         column_config={
-            "tool": config.TextColumn(width=150),
+            "tool": config.TextColumn(width=110),
             "file or command": config.TextColumn(width=420),
             "tokens entered": config.NumberColumn(width=104),
             "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),

@@ -23,7 +23,7 @@ TABLE: Final = "turns_table"
 def turn_table_section(timeline: Timeline) -> None:
     """Draw the table; selecting a row selects its turn."""
     frame = turn_table(timeline.turns)
-    localized = st.column_config.NumberColumn(width=84)
+    localized = st.column_config.NumberColumn(width=104)
     numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "utilization"]), localized)
     frame["time"] = times.in_reader_zone(frame["time"])
     last = int(timeline.turns["turn"].iloc[-1])

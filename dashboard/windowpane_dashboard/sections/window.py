@@ -108,7 +108,7 @@ def _in_window(blocks: pd.DataFrame) -> None:
         on_row=lambda row: open_block(visible["block"].iloc[row]),
         column_config={
             "tokens": st.column_config.NumberColumn(width=64),
-            "what": st.column_config.TextColumn(width=150),
+            "what": st.column_config.TextColumn(width=170),
             "≈": st.column_config.TextColumn(
                 width=24, help="≈ estimated: blocks are counted one by one and scaled to what the call measured"
             ),
@@ -133,7 +133,7 @@ def _removed(removed: pd.DataFrame) -> None:
         alt="Blocks removed from the window, latest first",
         on_row=lambda row: open_block(removed["block"].iloc[row]),
         column_config={
-            "what": st.column_config.TextColumn(width=130),
+            "what": st.column_config.TextColumn(width=160),
             "why": st.column_config.TextColumn(width=170),
             "replaced by": st.column_config.TextColumn(width=150, help="a placeholder names the block"),
             "needed again": st.column_config.TextColumn(width=140),

@@ -138,7 +138,7 @@ def table_section(listed: Firings, now: float) -> None:
             "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
-            "lasted": config.TextColumn(width=122),
+            "lasted": config.TextColumn(width=150),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(width=108, help="notified channels, and whether the message arrived"),
             "what": config.TextColumn(width=320),

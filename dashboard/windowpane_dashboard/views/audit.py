@@ -219,14 +219,12 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
     with widgets.part():
         if damaged:
             st.warning(damage_line(damaged), icon=":material/broken_image:")
-    left, middle, right = st.columns([2.1, 2.2, 4.3], vertical_alignment="center")
-    left.caption(
-        f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown; "
-        "a download holds all that match."
-    )
-    with middle:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown; "
+            "a download holds all that match."
+        )
         _paging(filters, visible[-1].seq if len(rows) > PAGE_ROWS else None)
-    with right:
         _downloads(filters)
     _selected_row(visible)
 
@@ -297,13 +295,11 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
 
 def _paging(filters: AuditFilters, following: int | None) -> None:
     trail: list[int] = st.session_state[TRAIL]
-    left, right = st.columns(2)
     back, forth = ("Later", "Earlier") if filters.newest_first else ("Earlier", "Later")
-    left.button(
+    st.button(
         back,
         icon=":material/chevron_left:",
         disabled=not filters.after,
-        width="stretch",
         on_click=lambda: _turn_page(trail.pop() if trail else 0),
     )
 
@@ -311,12 +307,11 @@ def _paging(filters: AuditFilters, following: int | None) -> None:
         trail.append(filters.after)
         _turn_page(following or 0)
 
-    right.button(
+    st.button(
         forth,
         icon=":material/chevron_right:",
         icon_position="right",
         disabled=following is None,
-        width="stretch",
         on_click=following_page,
     )
 
@@ -327,13 +322,9 @@ def _turn_page(after: int) -> None:
 
 def _downloads(filters: AuditFilters) -> None:
     """Draw the links that download all matching events."""
-    for column, (name, form) in zip(st.columns(len(EXPORT_FORMATS)), EXPORT_FORMATS.items(), strict=True):
-        column.link_button(
-            form.label,
-            downloads.address(filters, name, times.reader_zone()),
-            icon=":material/download:",
-            width="stretch",
-        )
+    for name, form in EXPORT_FORMATS.items():
+        address_of_all = downloads.address(filters, name, times.reader_zone())
+        st.link_button(form.label, address_of_all, icon=":material/download:")
 
 
 main()

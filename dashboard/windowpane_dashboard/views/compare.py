@@ -53,10 +53,10 @@ def main() -> None:
             alt="Measures of both sessions with their difference",
             height="content",
             column_config={
-                "measure": st.column_config.TextColumn(width=220),
-                "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=220),
-                "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=220),
-                "B against A": st.column_config.TextColumn(width=200),
+                "measure": st.column_config.TextColumn(width=164),
+                "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=82),
+                "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=82),
+                "B against A": st.column_config.TextColumn(width=120),
             },
         )
     store_access.rerun_on_change(snapshot, page=PAGE)

@@ -17,7 +17,7 @@ from tests.dashboard.timelines import TURN
 from windowpane.store.embedded import SqliteStore
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
-from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
+from windowpane_dashboard.charts.window_chart import STACKING, SharedAxes, natural_scale, window_chart
 from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline, turns_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
@@ -66,10 +66,19 @@ def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
-    assert [trace.text[0] for trace in track] == list("RCSWNA")
+    assert [trace.name[0] for trace in track] == list("RCSWNA")
     for trace in track:
-        turns = rich.marks.loc[rich.marks["letter"] == trace.text[0], "turn"]
+        turns = rich.marks.loc[rich.marks["letter"] == trace.name[0], "turn"]
         assert sorted(trace.x) == sorted(turns)
+
+
+@pytest.mark.parametrize(("turns", "letters"), [([1, 2, 20], None), ([1, 20, 40], ("C", "C", "C"))])
+def test_only_marks_that_do_not_touch_carry_their_letter(rich: Timeline, turns: list[int], letters: Any) -> None:
+    marks = pd.DataFrame({"letter": "C", "turn": turns, "number": 1, "text": "", "severity": ""})
+
+    figure = window_chart(rich.turns, rich.spans, marks, LIGHT, axes=SharedAxes(first=1, last=100, top=20_000))
+
+    assert [trace.text for trace in figure.data if trace.name == "C compacted"] == [letters]
 
 
 def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
