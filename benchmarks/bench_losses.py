@@ -221,7 +221,7 @@ def kind_of_gap(cut: Cut) -> str:
     end = start + len(whole) - len(left)
     fences = [line.lstrip().startswith("```") for line in whole]
     if sum(fences[:start]) % 2 and sum(fences[:end]) % 2:
-        return "lines from within code to within code"
+        return "from one line of code to another"
     follows = left[start] if start < len(left) else ""
     before = left[start - 1] if start else ""
     if not sum(fences[:start]) % 2 and (_START.match(follows) or not before.strip()):

@@ -29,9 +29,11 @@ from windowpane.sources.imports.remembered_files import RememberedFiles
 from windowpane.sources.imports.workers import ReadingWorkers
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
+def no_time():
+    return 0.0
 if __name__ == "__main__":
     file, folder, processes = sys.argv[1:]
-    store = SqliteStore(file, clock=lambda: 0.0)
+    store = SqliteStore(file, clock=no_time)
     playback = playback_settings(
         store.digester(), history=store.earlier_sessions, stored_projects=store.stored_project
     )

@@ -126,7 +126,7 @@ def command(
 
 def _load_workers(paths: Sequence[Path]) -> None:
     """Load what workers need while this process loads the rest, where so much will be read."""
-    from windowpane.sources.imports.workers import load_workers, worthwhile
+    from windowpane.sources.imports.worker_processes import load_workers, worthwhile
     from windowpane.sources.transcripts.discovery import files_of
 
     if worthwhile(files_of(paths)):

@@ -22,6 +22,8 @@ MAXIMUM_NUMBER: Final = 40
 ITEM_LINES: Final = 40
 """Lines after an item in which the next one is looked for."""
 MAXIMUM_FAULTS: Final = 12
+END_CHARACTERS: Final = 80
+"""End of a text that is read for a sentence that breaks off."""
 OPEN_BLOCK: Final = "a code block is not closed"
 MAXIMUM_CHARACTERS: Final = 200_000
 """Start and end of a longer text that are looked at, half of it each."""
@@ -219,4 +221,4 @@ def _level(heading: str) -> int:
 
 
 def _ends_within_sentence(line: str) -> bool:
-    return _UNENDED.search(line) is not None or line.count("(") > line.count(")")
+    return _UNENDED.search(line[-END_CHARACTERS:]) is not None or line.count("(") > line.count(")")

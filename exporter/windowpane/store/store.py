@@ -35,6 +35,7 @@ from windowpane.store.writes.shared_writer import SessionClaims, SharedWriter
 from windowpane.store.writes.write import Writer
 
 if TYPE_CHECKING:  # loaded by the commands that verify, prune or receive
+    from windowpane.core.store_names import StoreName
     from windowpane.store.replays import StoredReplay
     from windowpane.store.writes.received import Receipt, ReceivedBatch
     from windowpane.store.writes.retention import MetricFold, ProjectScope
@@ -76,6 +77,13 @@ class Store(Reader):
         if capture and redact is None:
             raise ConfigurationError("redact", "content capture needs a redactor", expected="text to text")
         super().__init__(engine)
+        self._options = StoreOptions(
+            capture=capture,
+            redact=redact if capture else None,  # most processes need not load it
+            audit_key=audit_key,
+            old_audit_keys=old_audit_keys,
+            clock=clock,
+        )
         self._audit_key = load_key() if audit_key is None else checked_key(audit_key)
         self._old_audit_keys = old_keys(old_audit_keys)
         self._capture = ContentCapture(redact) if capture and redact is not None else None
@@ -84,6 +92,10 @@ class Store(Reader):
         self._unconfirmed: set[tuple[str, int]] = set()
         self._claims = SessionClaims(engine)
         self._shared = SharedWriter(engine, self._make_writer, engine.close_readers)
+
+    def __reduce__(self) -> tuple[Callable[[StoreName], Store], tuple[StoreName]]:
+        """Return how another process opens the store, with separate connections."""
+        return partial(type(self), **self._options), (self.address,)
 
     # -- writing ----------------------------------------------------------------------------------------------
 

@@ -270,7 +270,7 @@ def test_the_record_of_the_forecasts_is_visible(
     ("query", "content"),
     [
         ({}, "Removed by now, and why"),
-        ({"tab": "turns"}, "Select a row to see the window there"),
+        ({"tab": "turns"}, "Select a row to see its window"),
         ({"tab": "events"}, "All events, with search and export"),
         ({"tab": "compressions"}, "content capture is off"),
         ({"compression": "1"}, "content capture is off"),

@@ -76,8 +76,9 @@ def _rows(session: int, turns: int, *, key: str = "") -> Iterator[dict[str, Any]
 
 
 def stored_rows(file: Path) -> dict[str, list[Any]]:
-    """Return the rows of every table of a store, without what depends on the time of writing."""
+    """Return the rows of every table of a store, without what depends on the time and the number of writers."""
     with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE store SET flushes = 0")  # never committed
         tables = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         names = [name for name, sql in tables if "VIRTUAL" not in sql and name != "schema_versions"]
         return {name: sorted(map(repr, connection.execute(f'SELECT * FROM "{name}"'))) for name in names}

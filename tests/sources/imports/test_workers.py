@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.sources.imports.made_sessions import stored_rows, write_sessions
 
-from windowpane.core.agents import EarlierSessions
 from windowpane.sources.imports.importer import FileReport, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
@@ -21,6 +20,10 @@ from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
 
 Import = Callable[..., list[FileReport]]
+
+
+def no_time() -> float:
+    return 0.0
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def run(tmp_path: Path) -> Import:
         file = tmp_path / f"{name}.db"
         if not file.exists():
             shutil.copy(tmp_path / "empty.db", file)
-        with closing(SqliteStore(file, clock=lambda: 0.0, capture=True, redact=str.strip)) as store:
+        with closing(SqliteStore(file, clock=no_time, capture=True, redact=str.strip)) as store:
             playback = playback_settings(
                 store.digester(), history=store.earlier_sessions, stored_projects=store.stored_project
             )
@@ -80,18 +83,19 @@ def test_the_store_is_that_of_one_process(tmp_path: Path, run: Import, monkeypat
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
 
 
-def test_a_session_that_was_played_with_other_evidence_than_the_store_has_is_played_again(
+def test_a_session_that_was_played_before_what_it_learns_from_is_played_again(
     tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = write_sessions(tmp_path / "sessions", 5)
     run("alone", sessions, 0)
-    earlier = SqliteStore.earlier_sessions
+    answer = ReadingWorkers._answer
 
-    def mistaken(store: SqliteStore, session_id: str, **asked: object) -> EarlierSessions:
-        found = earlier(store, session_id, **asked)  # type: ignore[arg-type]
-        return EarlierSessions(1, 2) if asked.get("pending") is not None and session_id[7] in "13" else found
+    def mistaken(workers: ReadingWorkers) -> None:
+        for file in workers._unstored:
+            file.evidence.clear()
+        answer(workers)
 
-    monkeypatch.setattr(SqliteStore, "earlier_sessions", mistaken)
+    monkeypatch.setattr(ReadingWorkers, "_answer", mistaken)
     run("shared", sessions, 2)
 
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
@@ -102,7 +106,7 @@ def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:
     killed: list[int] = []
 
     def kill(workers: ReadingWorkers) -> None:
-        pids = [one.process.pid for one in workers._workers if one.file is not None and not one.file.is_played]
+        pids = [one.process.pid for one in workers._workers if one.files and not one.is_free]
         if pids and not killed and pids[0] is not None:
             killed.append(pids[0])
             os.kill(pids[0], signal.SIGKILL)

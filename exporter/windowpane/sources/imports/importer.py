@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -56,14 +56,14 @@ class ImportMemory(Protocol):
 
 
 class ReadingAhead(Protocol):
-    """Processes that read files before their turn; see `workers`."""
+    """Processes that read files before their turn, then store and remember them; see `workers`."""
 
-    def start(self, paths: Sequence[Path]) -> Sequence[Path]:
-        """Start to read files in this order; return those that will be read."""
+    def start(self, files: Mapping[Path, FileState | None]) -> bool:
+        """Start to read files, given with their states, in this order; False if they have to be read here."""
         ...
 
     def import_file(self, path: Path) -> FileReport | None:
-        """Store the sessions of the next file, and return its report; None where it has to be read here."""
+        """Return the report on the next file once it is stored; None where it has to be read here."""
         ...
 
 
@@ -102,15 +102,13 @@ def import_paths(
     number = 0
     for group in groups_by_change(recordings) if newest_first else [recordings]:
         ordered = by_start(group)
-        states = {} if workers is None else _read_ahead(ordered, workers, memory)
+        ahead = set() if workers is None else _read_ahead(ordered, workers, memory)
         for path in ordered:
             number += 1
             if progress is not None:
                 progress(path, number=number, total=len(recordings))
-            if workers is not None and path in states:
-                reports[path] = _import_ahead(path, states[path], read, memory=memory, workers=workers)
-            else:
-                reports[path] = read(path)
+            report = workers.import_file(path) if workers is not None and path in ahead else None
+            reports[path] = report or read(path)
             if path not in given:
                 reports[path].skip_unknown()
     return [reports[path] for path in files]
@@ -157,34 +155,15 @@ def _skipped(path: Path) -> FileReport | None:
     return FileReport(path, skipped=reason, unknown=True) if reason else None
 
 
-def _read_ahead(
-    paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None
-) -> dict[Path, FileState | None]:
-    """Let the workers read the files that changed; return the state of each as it is read."""
+def _read_ahead(paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None) -> set[Path]:
+    """Let the workers read the files that changed; return those that they read."""
     states = {path: None if memory is None else memory.state(path) for path in paths}
-    changed = [
-        path
+    changed = {
+        path: state
         for path, state in states.items()
         if memory is None or state is None or memory.report(path, state) is None
-    ]
-    return {path: states[path] for path in workers.start(changed)}
-
-
-def _import_ahead(
-    path: Path,
-    state: FileState | None,
-    read: Callable[[Path], FileReport],
-    *,
-    memory: ImportMemory | None,
-    workers: ReadingAhead,
-) -> FileReport:
-    """Store what the workers read of a file in *state*; one that they cannot read is read here."""
-    report = workers.import_file(path)
-    if report is None:
-        return read(path)
-    if memory is not None and state is not None and not report.partly:
-        memory.remember(path, state, report)
-    return report
+    }
+    return set(changed) if workers.start(changed) else set()
 
 
 def import_file(
@@ -204,25 +183,26 @@ def import_file(
     """
     state = None if memory is None else memory.state(path)
     if memory is None or state is None:
-        return _read_file(path, store, playback, readers, imported=imported, since=since)
+        return read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
     report = memory.report(path, state)
     if report is None:
-        report = _read_file(path, store, playback, readers, imported=imported, since=since)
+        report = read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
         if not report.partly:
             memory.remember(path, state, report)
     return report
 
 
-def _read_file(
-    path: Path,
+def read_file(
+    report: FileReport,
     store: SessionStore,
     playback: PlaybackSettings,
     readers: Sequence[Reader],
     *,
-    imported: dict[str, SessionState] | None,
-    since: float | None,
+    imported: dict[str, SessionState] | None = None,
+    since: float | None = None,
 ) -> FileReport:
-    report = FileReport(path)
+    """Import the recording that *report* is on, and fill it meanwhile."""
+    path = report.path
     try:
         reader = reader_for(path, readers)
         report.format = reader.format

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+from pathlib import Path
+
 from windowpane.models.catalog import load_packaged_data
 from windowpane.models.tokens import o200k
 from windowpane.sources.imports import worker  # noqa: F401
 
+MAXIMUM_WAITS = 5_000
+"""Milliseconds for toktok's thread, which ends soon after the loading: its lock would never be free in a copy."""
+
 load_packaged_data()
 o200k().start(for_bulk=True)
 o200k().wait()  # a vocabulary that cannot be loaded is reported by the worker that needs it
+with suppress(OSError):
+    for _ in range(MAXIMUM_WAITS):
+        if len(list(Path("/proc/self/task").iterdir())) == 1:
+            break
+        time.sleep(0.001)

@@ -1,66 +1,63 @@
-"""A process that reads and plays files for the one that stores them; see `workers`.
+"""A process that reads and plays files, and stores each when its turn comes; see `workers`.
 
-It imports nothing from the folder in which it is started, and holds no connection to the store. What playing a
-session needs of the store it asks for: the evidence of earlier sessions.
+It imports nothing from the folder in which it is started.
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
 import signal
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import chain, islice
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-import msgspec
 
 from windowpane.alerts.engine import AlertEngine
 from windowpane.core.agents import EarlierSessions, EvidentWindow, SessionEvidence
-from windowpane.core.digests import keyed_digester
 from windowpane.core.events import (
     ANNOTATIONS,
     BlockAdded,
     Event,
-    FidelityEvaluated,
     LimitChanged,
     PressureMeasured,
     SessionDescribed,
     SessionStarted,
     TurnEnded,
 )
-from windowpane.core.stored_payloads import stored_payload
 from windowpane.core.vocabulary import EVIDENT_SOURCES, LimitSource
 from windowpane.effects.processes import rare_collection
-from windowpane.sources.imports.importer import import_file, problem_of
+from windowpane.exceptions import StoreError
+from windowpane.sources.imports.file_report import FileReport
+from windowpane.sources.imports.importer import problem_of, read_file
 from windowpane.sources.imports.pipeline import playback_settings
+from windowpane.sources.imports.remembered_files import RememberedFiles
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.records import ImportOutcome
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from pathlib import Path
 
     from windowpane.alerts.rules import Rule
     from windowpane.core.limits import Thresholds, TrackerSettings
-    from windowpane.core.protocols import Digester
-    from windowpane.core.window.blocks import Block
-    from windowpane.sources.imports.file_report import FileReport
-    from windowpane.sources.transcripts.playback_settings import FidelityProbe, PlaybackSettings
+    from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+    from windowpane.store.read_files import FileState
+    from windowpane.store.store import Store
 
 _log: Final = logging.getLogger(__name__)
 
-BATCH_EVENTS: Final = 500
 HELD_EVENTS: Final = 20_000
 HELD_CHARACTERS: Final = 32_000_000
-"""Played events of a file, and their texts, that are held at most until the whole file is played."""
+"""Events of a file, and their texts, that are held at most until its turn."""
 
 
 class WorkerSetup(NamedTuple):
-    """All that a worker needs to play files as the storing process would."""
+    """All that a worker needs to play and store files as one process would."""
 
-    digest_key: bytes
+    store: Store
+    """Sent as a copy with separate connections."""
     limit_tokens: int | None
     agent: str | None
     model: str
@@ -70,245 +67,275 @@ class WorkerSetup(NamedTuple):
     settings: TrackerSettings | None
     thresholds: Thresholds | None
     rules: Sequence[Rule] | None
-    captures: bool
-    """Texts are stored."""
 
     @classmethod
-    def of(
-        cls, playback: PlaybackSettings, digest_key: bytes, rules: Sequence[Rule] | None, *, captures: bool
-    ) -> WorkerSetup:
+    def of(cls, store: Store, playback: PlaybackSettings, rules: Sequence[Rule] | None) -> WorkerSetup:
         """Return the setup of a worker that plays as *playback* does."""
         return cls(
-            digest_key, playback.limit_tokens, playback.agent, playback.model, playback.evaluate is not None,
+            store, playback.limit_tokens, playback.agent, playback.model, playback.evaluate is not None,
             playback.first_message_titles, playback.project, playback.settings, playback.thresholds, rules,
-            captures,
         )  # fmt: skip
 
+    def playback(self, record: _Record) -> PlaybackSettings:
+        """Return the settings, with a record of earlier sessions."""
+        playback = playback_settings(
+            self.store.digester(),
+            limit_tokens=self.limit_tokens,
+            agent=self.agent,
+            model=self.model,
+            with_fidelity=self.with_fidelity,
+            history=record.earlier_sessions,
+            stored_projects=record.stored_project,
+        )
+        return replace(
+            playback,
+            settings=self.settings,
+            thresholds=self.thresholds,
+            first_message_titles=self.first_message_titles,
+            project=self.project,
+        )
 
-class Question(NamedTuple):
-    """The arguments of `earlier_sessions`."""
 
-    session_id: str
-    agent: str
-    model: str
-    started_at: float | None
-    project: str
-    folder: str
+class ToRead(NamedTuple):
+    """An order: read a file."""
+
+    path: Path
+    state: FileState | None
+    """Its state before; None where it is not remembered."""
 
 
-class ProjectQuestion(NamedTuple):
-    """The argument of `stored_project`."""
-
-    session_id: str
+class Turn(NamedTuple):
+    """An order: everything before the first file that the worker has played is stored, and it stores that one."""
 
 
 class Ready(NamedTuple):
-    """The worker can read files."""
+    """The worker takes orders: it has started, or has played a file."""
 
 
-class FilePlayed(NamedTuple):
-    """No session of the file will add evidence."""
+class EvidenceWanted(NamedTuple):
+    """The worker waits for the evidence of sessions that are not stored yet, for one of this agent and model."""
+
+    agent: str
+    model: str
+    project: str
+    compacts: bool
+    """Its file holds a compaction, and so evidence for later sessions."""
 
 
-class SessionSent(NamedTuple):
-    """The start of a session; its batches follow."""
-
-    session_id: str
-    """Empty for a session without events."""
+class TurnWanted(NamedTuple):
+    """The worker waits for the turn of the file that it plays, which is too large to be held."""
 
 
-class Batch(NamedTuple):
-    """Events of the session, pickled."""
-
-    events: bytes
-
-
-class SessionEnd(NamedTuple):
-    """The end of a session; with an error it cannot be stored."""
-
-    error: str = ""
-
-
-class FileRead(NamedTuple):
-    """The end of a file, with its report without outcomes."""
-
-    report: FileReport
-
-
-Message = (
-    Ready
-    | Question
-    | ProjectQuestion
-    | SessionEvidence
-    | FilePlayed
-    | SessionSent
-    | Batch
-    | SessionEnd
-    | FileRead
-)
+Order = ToRead | Turn
+Message = Ready | EvidenceWanted | SessionEvidence | TurnWanted | FileReport
 
 
 def work(connection: Connection, setup: WorkerSetup) -> None:
-    """Read the files whose paths arrive, until None does or the other process has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the storing process stops its workers
-    with rare_collection(), suppress(EOFError, ConnectionError, BrokenPipeError):
-        playback, readers = _playback(connection, setup), all_readers()
+    """Follow the orders that arrive, until the other process closes the connection or has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process stops its workers
+    with rare_collection(), closing(setup.store), suppress(EOFError, ConnectionError):
+        worker = _Worker(connection, setup)
         connection.send(Ready())
-        while (path := connection.recv()) is not None:
-            sessions = _SentSessions(connection, setup)
-            report = import_file(path, sessions, playback=playback, readers=readers)
-            sessions.finish()
-            connection.send(FileRead(report))
+        while True:
+            match connection.recv():
+                case ToRead(path, state):
+                    worker.read(path, state)
+                    connection.send(Ready())
+                case Turn():
+                    worker.store_next()
 
 
-def _playback(connection: Connection, setup: WorkerSetup) -> PlaybackSettings:
-    def history(
-        session_id: str, *, agent: str, model: str, started_at: float | None, project: str, folder: str
+class _Worker:
+    """Plays files in the order in which they arrive, and stores them in this order."""
+
+    def __init__(self, connection: Connection, setup: WorkerSetup) -> None:
+        self.record = _Record(connection, setup.store)
+        self.store = setup.store
+        self.rules = setup.rules
+        self._connection = connection
+        self._playback = setup.playback(self.record)
+        self._readers = all_readers()
+        self._memory = RememberedFiles(setup.store, self._playback, rules=setup.rules)
+        self._played: deque[_File] = deque()
+
+    def read(self, path: Path, state: FileState | None) -> None:
+        """Read a file, play its sessions and hold them."""
+        file = _File(self, state, FileReport(path))
+        read_file(file.report, file, self._playback, self._readers)
+        self.record.is_due = False
+        self._played.append(file)
+
+    def store_next(self) -> None:
+        """Store the first file that is played, and report it."""
+        file, self.record.is_due = self._played.popleft(), True
+        report = file.stored()
+        if file.state is not None and not report.partly:
+            self._memory.remember(report.path, file.state, report)
+        self.record.is_due = False
+        self._connection.send(report)
+
+    def take_turn(self) -> None:
+        """Wait until everything before the file that is played now is stored."""
+        _answer(self._connection, TurnWanted())
+        while self._played:
+            self.store_next()
+            _receive(self._connection)
+        self.record.is_due = True
+
+    def announce(self, evidence: SessionEvidence) -> None:
+        """Send what later sessions may learn."""
+        self._connection.send(evidence)
+
+
+class _Question(NamedTuple):
+    """A question about the store on which the events of a session depend."""
+
+    again: Callable[[], object]
+    answer: object
+
+
+class _Record:
+    """The store's record of earlier sessions, with those that are played and not stored yet."""
+
+    def __init__(self, connection: Connection, store: Store) -> None:
+        self._connection = connection
+        self._store = store
+        self.is_due = False
+        """Everything before is stored."""
+        self.compacts = False
+        """The file that is played holds a compaction."""
+        self.questions: list[_Question] = []
+
+    def earlier_sessions(
+        self, session_id: str, *, agent: str, model: str, started_at: float | None, project: str, folder: str
     ) -> EarlierSessions:
-        question = Question(session_id, agent, model, started_at, project, folder)
-        earlier: EarlierSessions = _answer(connection, question)
-        return earlier
+        """Return what is evidence for a session now: earlier ones that are still played may add to it."""
 
-    def stored_project(session_id: str) -> str | None:
-        project: str | None = _answer(connection, ProjectQuestion(session_id))
-        return project
+        def stored(pending: Sequence[SessionEvidence] = ()) -> EarlierSessions:
+            return self._store.earlier_sessions(
+                session_id, agent=agent, model=model, started_at=started_at, project=project, folder=folder,
+                pending=pending,
+            )  # fmt: skip
 
-    playback = playback_settings(
-        keyed_digester(setup.digest_key),
-        limit_tokens=setup.limit_tokens,
-        agent=setup.agent,
-        model=setup.model,
-        with_fidelity=setup.with_fidelity,
-        history=history,
-        stored_projects=stored_project,
-    )
-    return replace(
-        playback,
-        settings=setup.settings,
-        thresholds=setup.thresholds,
-        first_message_titles=setup.first_message_titles,
-        project=setup.project,
-        evaluate=None if playback.evaluate is None else _deferring(playback.evaluate),
-    )
+        wanted = EvidenceWanted(agent, model, project, self.compacts)
+        answer = stored(() if self.is_due else _answer(self._connection, wanted))
+        self.questions.append(_Question(stored, answer))
+        return answer
+
+    def stored_project(self, session_id: str) -> str | None:
+        """Return the project of a stored session."""
+
+        def stored() -> str | None:
+            return self._store.stored_project(session_id)
+
+        answer = stored()
+        self.questions.append(_Question(stored, answer))
+        return answer
 
 
-def _answer(connection: Connection, question: Question | ProjectQuestion) -> Any:
-    connection.send(question)
+def _answer(connection: Connection, wanted: EvidenceWanted | TurnWanted) -> Any:
+    connection.send(wanted)
+    return _receive(connection)
+
+
+def _receive(connection: Connection) -> Any:
     try:
         return connection.recv()
     except EOFError as error:
-        raise ConnectionError("the storing process has ended") from error
+        raise ConnectionError("the other process has ended") from error
 
 
-# -- fidelity -------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Session:
+    """A session that is played."""
+
+    session_id: str
+    played: Iterable[Event]
+    play: Callable[[], Iterable[Event]]
+    """Plays it again."""
+    questions: Sequence[_Question]
+
+    def is_current(self) -> bool:
+        """Return whether the store would answer now as the session was played."""
+        return all(one.again() == one.answer for one in self.questions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Deferred(FidelityEvaluated):
-    """The evaluation of a compression that is made after the session was played: no other event depends on it."""
+@dataclass(eq=False, slots=True)
+class _File:
+    """A file that is read, as the store of the importer: its sessions are held until its turn."""
 
-    evaluate: Callable[[], FidelityEvaluated | None] = lambda: None
-
-    def result(self) -> FidelityEvaluated:
-        """Return the evaluation, as it may be stored."""
-        evaluated = self.evaluate()
-        assert evaluated is not None, "the probe always has a result"
-        return stored_payload(evaluated)
-
-
-def _deferring(evaluate: FidelityProbe) -> FidelityProbe:
-    def defer(
-        removed: Sequence[Block], visible: Sequence[Block], /, *, digest: Digester, of: str | None
-    ) -> FidelityEvaluated | None:
-        removed, visible = tuple(removed), tuple(visible)
-        return _Deferred("probe", None, 0.0, evaluate=lambda: evaluate(removed, visible, digest=digest, of=of))
-
-    return defer
-
-
-def _evaluated(events: Iterable[Event]) -> Iterator[Event]:
-    for event in events:
-        yield event._replace(data=event.data.result()) if isinstance(event.data, _Deferred) else event
-
-
-# -- sessions -------------------------------------------------------------------------------------------------
-
-
-class _SentSessions:
-    """The store of a worker's importer: sends the sessions of one file to the process that stores them.
-
-    Sessions are held until the whole file is played, since later files wait for its evidence, and only then are
-    evaluated and sent; larger ones are sent while they are played.
-    """
-
-    def __init__(self, connection: Connection, setup: WorkerSetup) -> None:
-        self._connection = connection
-        self._setup = setup
-        self._held: list[list[Event]] = []
-        self._events = self._characters = 0
+    worker: _Worker
+    state: FileState | None
+    report: FileReport
+    held: deque[_Session] = field(default_factory=deque)
+    outcomes: list[ImportOutcome] = field(default_factory=list)
+    error: str = ""
+    characters: int = 0
+    events: int = 0
 
     def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Play a session, and hold it or send it."""
-        evidence, playing = _EvidenceFold(), iter(events())
-        held: list[Event] = []
+        """Play a session and hold it; a too large one, and those after it, are stored in the file's turn."""
+        worker = self.worker
+        worker.record.compacts = self.report.stats.compactions > 0
+        questions = worker.record.questions = list[_Question]()
+        playing, held = self._playing(events), list[Event]()
         for event in playing:
             held.append(event)
-            evidence.add(event)
             self._count(event)
-            if self._events > HELD_EVENTS or self._characters > HELD_CHARACTERS:
-                self._flush()
-                self._send(chain(held, evidence.added(playing)))
-                self._send_evidence(evidence)
+            if self.events > HELD_EVENTS or self.characters > HELD_CHARACTERS:
+                if not worker.record.is_due:
+                    worker.take_turn()
+                    self._store_held()
+                self._store(_Session(event.context.session_id, chain(held, playing), events, questions))
                 break
         else:
-            self._held.append(held)
-            self._send_evidence(evidence)
-        return ImportOutcome("", 0, 0, 0, revised=False)
+            session_id = held[0].context.session_id if held else ""
+            self.held.append(_Session(session_id, held, events, questions))
+        return ImportOutcome("", 0, 0, 0, revised=False)  # until it is stored
 
-    def finish(self) -> None:
-        """Send what is held; the file is played."""
-        self._connection.send(FilePlayed())
-        self._flush()
+    def stored(self) -> FileReport:
+        """Store what is held, and return the report."""
+        self._store_held()
+        self.report.outcomes = self.outcomes
+        self.report.error = self.report.error or self.error
+        return self.report
 
-    def _flush(self) -> None:
-        held, self._held, self._events, self._characters = self._held, [], 0, 0
-        for events in held:
-            try:
-                self._send(iter(events))
-            except ConnectionError:
-                raise
-            except Exception:  # noqa: BLE001  # reported with the file; the other sessions are sent
-                _log.exception("importing a session failed")
+    def _store_held(self) -> None:
+        while self.held:
+            self._store(self.held.popleft())
 
-    def _send_evidence(self, evidence: _EvidenceFold) -> None:
-        if evidence.last is not None:
-            self._connection.send(evidence.result())
-
-    def _send(self, events: Iterator[Event]) -> None:
-        first = list(islice(events, 1))
-        self._connection.send(SessionSent(first[0].context.session_id if first else ""))
-        alerted = AlertEngine(self._setup.rules).interleave(_evaluated(chain(first, events)))
+    def _store(self, session: _Session) -> None:
         try:
-            while batch := list(islice(alerted, BATCH_EVENTS)):
-                if not self._setup.captures:
-                    batch = list(map(_without_text, batch))
-                self._connection.send(Batch(pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)))
-        except Exception as error:
-            self._connection.send(SessionEnd(problem_of(error)))
+            first = [session.played] if session.is_current() else []
+            outcome = self.worker.store.import_session(
+                lambda: first.pop() if first else self._playing(session.play)
+            )
+            self.outcomes.append(outcome)
+        except StoreError as error:
+            self.error = self.error or f"session {session.session_id}: {error}"
+        except ConnectionError:
             raise
-        self._connection.send(SessionEnd())
+        except Exception as error:  # noqa: BLE001  # an internal error stops no other session
+            _log.exception("importing session %s failed", session.session_id)
+            self.error = self.error or problem_of(error)
+
+    def _playing(self, events: Callable[[], Iterable[Event]]) -> Iterator[Event]:
+        """Yield the events of a session with its alerts, and send its evidence as soon as it can count."""
+        evidence, sent = _EvidenceFold(), (False, False)
+        for event in AlertEngine(self.worker.rules).interleave(events()):
+            counts = (event.context.turn > 1, evidence.compaction_tokens is not None)
+            if counts != sent and evidence.last is not None:
+                sent = counts
+                self.worker.announce(evidence.result())
+            evidence.add(event)
+            yield event
+        if evidence.last is not None:
+            self.worker.announce(evidence.result())
 
     def _count(self, event: Event) -> None:
-        self._events += 1
+        self.events += 1
         if isinstance(event.data, BlockAdded) and event.data.block.text:
-            self._characters += len(event.data.block.text)
-
-
-def _without_text(event: Event) -> Event:
-    data = event.data
-    if not isinstance(data, BlockAdded) or data.block.text is None:
-        return event
-    return event._replace(data=BlockAdded(msgspec.structs.replace(data.block, text=None)))
+            self.characters += len(event.data.block.text)
 
 
 class _EvidenceFold:
@@ -321,14 +348,8 @@ class _EvidenceFold:
         self._first_call_at: float | None = None
         self._base: int | None = None
         self._is_reported = False
-        self._compaction: int | None = None
+        self.compaction_tokens: int | None = None
         self._limit: tuple[int | None, LimitSource | None] = (None, None)
-
-    def added(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield *events*, each added."""
-        for event in events:
-            self.add(event)
-            yield event
 
     def add(self, event: Event) -> None:
         """Add the next event."""
@@ -342,7 +363,7 @@ class _EvidenceFold:
         if isinstance(data, SessionStarted | LimitChanged | PressureMeasured):
             self._limit = data.limit_tokens, data.limit_source
         if isinstance(data, PressureMeasured):
-            self._compaction = data.compaction_tokens if data.compaction_evidence == "recorded" else None
+            self.compaction_tokens = data.compaction_tokens if data.compaction_evidence == "recorded" else None
             if context.turn == 1 and data.phase != "next":
                 self._base = data.used_by_component.get("unattributed", 0)
         elif isinstance(data, TurnEnded):
@@ -358,7 +379,7 @@ class _EvidenceFold:
         context = self.last.context
         return SessionEvidence(
             context.session_id, context.agent, self._model, self._project, self._last_at, self._first_call_at,
-            self._base if self._is_reported else None, self._compaction, self._folder, self._window(),
+            self._base if self._is_reported else None, self.compaction_tokens, self._folder, self._window(),
         )  # fmt: skip
 
     def _window(self) -> EvidentWindow | None:

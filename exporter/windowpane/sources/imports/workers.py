@@ -1,46 +1,38 @@
-"""Files read and played by several processes, and stored by this one in their order.
+"""Files read, played and stored by several processes, one after the other in their order.
 
 What is stored does not depend on the number of processes. A session may learn from those that took place before
-it. So a worker asks for their evidence before it plays one, and is answered when every earlier file is played:
-from the store, and from the evidence of sessions that are played and not yet stored. Before a session is stored,
-the answer is compared with what the store holds then; where they differ, the session is played again here.
+it, of which some may still be played by other processes. So it is played with what is known of them: nearly all
+that counts once their first turn and their first compaction are played. Before a session is stored, everything
+before it is stored; where the store then gives another answer than before, the session is played again.
 
-A worker that dies costs its file, which is reported and read again by the next import.
+A worker that dies costs the file that it worked on, which is reported and read again by the next import.
 """
 
 from __future__ import annotations
 
-import logging
-import multiprocessing
-import pickle
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
+from multiprocessing import Pipe
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from windowpane.core.agents import NO_EARLIER_SESSIONS, EarlierSessions, SessionEvidence
-from windowpane.effects.processes import usable_cores, without_current_folder, worker_class
-from windowpane.exceptions import StoreError
+from windowpane.core.agents import SessionEvidence
+from windowpane.effects.processes import without_current_folder
 from windowpane.sources.imports.file_report import FileReport
-from windowpane.sources.imports.importer import import_file, problem_of
-from windowpane.sources.imports.pipeline import AlertingStore
 from windowpane.sources.imports.worker import (
-    Batch,
-    FilePlayed,
-    FileRead,
-    ProjectQuestion,
-    Question,
+    EvidenceWanted,
+    Order,
     Ready,
-    SessionEnd,
-    SessionSent,
+    ToRead,
+    Turn,
+    TurnWanted,
     WorkerSetup,
     work,
 )
-from windowpane.sources.transcripts.discovery import all_readers
-from windowpane.store.records import ImportOutcome
+from windowpane.sources.imports.worker_processes import load_workers, size_of, worthwhile
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -49,81 +41,64 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from windowpane.alerts.rules import Rule
-    from windowpane.core.events import Event
     from windowpane.sources.imports.worker import Message
     from windowpane.sources.transcripts.playback_settings import PlaybackSettings
+    from windowpane.store.read_files import FileState
     from windowpane.store.store import Store
 
-_log: Final = logging.getLogger(__name__)
-
-MAXIMUM_WORKERS: Final = 8
-MINIMUM_BYTES: Final = 16 * 2**20
-"""Below so much to read, workers take longer to start than they save."""
-BUFFERED_BYTES: Final = 64 * 2**20
-"""Events of later files that are held; beyond them their workers wait."""
-FILES_AHEAD: Final = 64
-_LOADED: Final = "windowpane.sources.imports.loaded_worker"
+HELD_BYTES: Final = 32 * 2**20
+"""Size of the files that a worker has played and not stored yet, from which on it waits for its turn."""
 END_SECONDS: Final = 5.0
-
-
-class _Died(NamedTuple):
-    """The worker ended before the file."""
-
-    exit_code: int | None
-
-
-class _Broken(Exception):  # noqa: N818  # carries the reason to the report
-    """The events of a session end before the session does."""
 
 
 @dataclass(eq=False, slots=True)
 class _File:
-    """A file that a worker reads, and what arrived of it."""
+    """A file that is read by a worker."""
 
     path: Path
-    position: int
-    messages: deque[Message | _Died] = field(default_factory=deque)
-    is_played: bool = False
-    evidence: list[SessionEvidence] = field(default_factory=list)
-    """Of its sessions that are not stored yet."""
-    answers: dict[str, tuple[Question, EarlierSessions]] = field(default_factory=dict)
-    projects: dict[str, str | None] = field(default_factory=dict)
+    state: FileState | None
+    bytes: int
+    is_known: bool = False
+    """Its first turn is played."""
+    compacts: bool = False
+    """It holds a compaction, which may not be played yet."""
+    evidence: dict[str, SessionEvidence] = field(default_factory=dict)
+    """Of its sessions, as far as they are played; until it is stored."""
+    report: FileReport | None = None
+    """Once it is stored, or cannot be."""
+
+    def may_add(self, wanted: EvidenceWanted) -> bool:
+        """Return whether evidence for a later session is still expected."""
+        if not self.is_known or not self.compacts:
+            return not self.is_known
+        played = (one for one in self.evidence.values() if one.is_of(wanted.agent, wanted.model, wanted.project))
+        return any(one.compaction_tokens is None for one in played)
+
+    def finish(self) -> None:
+        """Expect no more evidence."""
+        self.is_known, self.compacts = True, False
 
 
 @dataclass(eq=False, slots=True)
 class _Worker:
-    """One process, and the file that it reads."""
+    """One process, and the files that it plays or has played, in their order."""
 
     process: BaseProcess
     connection: Connection
-    is_ready: bool = False
-    file: _File | None = None
-    question: Question | None = None
-    """A question that waits until the earlier files are played."""
-
-
-def load_workers() -> Callable[..., BaseProcess]:
-    """Load what workers need, in a process beside this one where that is possible; return the workers' class."""
-    return worker_class(_LOADED)
-
-
-def worthwhile(paths: Iterable[Path]) -> int:
-    """Return how many workers to read these files with: none, where they would take longer to start."""
-    size = 0
-    for path in paths:
-        with suppress(OSError):
-            size += path.stat().st_size
-        if size >= MINIMUM_BYTES:
-            cores = usable_cores()
-            return min(cores, MAXIMUM_WORKERS) if cores > 1 else 0
-    return 0
+    has_started: bool = False
+    files: deque[_File] = field(default_factory=deque)
+    current: _File | None = None
+    """The file that it works on."""
+    is_free: bool = False
+    """It takes orders."""
+    wants_turn: bool = False
+    """It takes no other order than turns, until the last of its files has its turn."""
+    wanted: EvidenceWanted | None = None
+    """The evidence that it waits for."""
 
 
 class ReadingWorkers:
-    """The worker processes of one import; their events are stored on the thread that calls `import_file`.
-
-    A second thread receives. Entered, they may be started; left, they have ended.
-    """
+    """The worker processes of one import. Entered, they may be started; left, they have ended."""
 
     def __init__(
         self,
@@ -134,209 +109,97 @@ class ReadingWorkers:
         processes: int | None = None,
     ) -> None:
         """Read with *processes* workers; None for one per processor, if there is enough to read."""
-        self._store = store
-        self._playback = playback
-        self._rules = rules
+        self._setup = WorkerSetup.of(store, playback, rules)
         self._processes = processes
-        self._files: list[_File] = []
-        self._by_path: dict[Path, _File] = {}
         self._workers: list[_Worker] = []
-        self._changed = threading.Condition()
-        """Guards what follows, and the state of files and workers."""
-        self._next = self._played = self._stored = 0
-        """Numbers of files given out, played without a gap, and stored."""
-        self._buffered = 0
-        self._is_closing = False
-        self._thread: threading.Thread | None = None
-        self._wakes, self._wake = multiprocessing.Pipe(duplex=False)
+        self._files: dict[Path, _File] = {}
+        self._unstored: deque[_File] = deque()
+        """Files without a report, in their order."""
+        self._unread: deque[_File] = deque()
+        """Files that no worker has, in their order."""
 
     def __enter__(self) -> ReadingWorkers:
         """Return itself."""
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """End the processes."""
-        with self._changed:
-            self._is_closing = True
-            self._wake_receiver()
-        if self._thread is not None:
-            self._thread.join()
+        """End the processes: they close their stores, unless there was an error."""
         for worker in self._workers:
             worker.connection.close()
-            worker.process.terminate()
+            if kind is not None:
+                worker.process.terminate()
         for worker in self._workers:
             worker.process.join(END_SECONDS)
-        self._wakes.close()
-        self._wake.close()
+            worker.process.terminate()
 
-    # -- the storing thread -----------------------------------------------------------------------------------
-
-    def start(self, paths: Sequence[Path]) -> Sequence[Path]:
-        """Start to read further files in this order; return those that will be: none if it is not worth it."""
-        if self._thread is None:
-            count = min(len(paths), self._processes or worthwhile(paths))
+    def start(self, files: Mapping[Path, FileState | None]) -> bool:
+        """Start to read further files, given with their states, in this order; False if it is not worth it."""
+        if not self._files:
+            count = min(len(files), self._processes or worthwhile(files))
             if count < 1:
-                return ()
+                return False
             self._workers = [self._started() for _ in range(count)]
-            self._thread = threading.Thread(target=self._receive, name="windowpane-import", daemon=True)
-            self._thread.start()
-        with self._changed:
-            added = [_File(path, len(self._files) + number) for number, path in enumerate(paths)]
-            self._files += added
-            self._by_path |= {file.path: file for file in added}
-            self._wake_receiver()
-        return paths
+        added = {path: _File(path, state, size_of(path)) for path, state in files.items()}
+        self._files |= added
+        self._unstored += added.values()
+        self._unread += added.values()
+        return True
 
     def import_file(self, path: Path) -> FileReport | None:
-        """Store the sessions of the next file, and return its report; None where no worker can read it."""
-        file = self._by_path[path]
-        report: FileReport | None = None
-        outcomes: list[ImportOutcome] = []
-        errors: list[str] = []
-        while report is None:
-            match self._message(file):
-                case SessionSent() as session:
-                    self._import_session(file, session, outcomes, errors)
-                case FileRead() as read:
-                    report = read.report
-                case _Died(exit_code):
-                    report = FileReport(path, error=f"the process that read it ended ({exit_code})")
-                case None:
-                    self._finish(file)
-                    return None
-        self._finish(file)
-        report.outcomes = outcomes
-        report.error = report.error or next(iter(errors), "")
-        return report
-
-    def _import_session(
-        self, file: _File, session: SessionSent, outcomes: list[ImportOutcome], errors: list[str]
-    ) -> None:
-        number = len(outcomes) + len(errors)
-        sent, calls = self._events(file), 0
-
-        def events() -> Iterable[Event]:
-            nonlocal calls
-            calls += 1
-            return sent if calls == 1 and is_current else self._played_here(file, number)
-
-        try:
-            is_current = self._is_current(file, session.session_id)
-            outcomes.append(self._store.import_session(events))
-        except StoreError as error:
-            errors.append(f"session {session.session_id}: {error}")
-        except _Broken as error:
-            errors.append(str(error))
-        except Exception as error:  # noqa: BLE001  # an internal error stops no other session
-            _log.exception("importing %s failed", file.path)
-            errors.append(problem_of(error))
-        finally:
-            with suppress(_Broken):
-                deque(sent, maxlen=0)
-        with self._changed:
-            file.evidence = [one for one in file.evidence if one.session_id != session.session_id]
-
-    def _events(self, file: _File) -> Iterator[Event]:
-        """Yield the events of the session that was announced last."""
-        while True:
-            match self._message(file):
-                case Batch(pickled):
-                    yield from pickle.loads(pickled)  # noqa: S301  # of a process that this one started
-                case SessionEnd(error):
-                    if error:
-                        raise _Broken(error)
-                    return
-                case _Died() as died:
-                    with self._changed:
-                        file.messages.appendleft(died)
-                    raise _Broken(f"the process that read it ended ({died.exit_code})")
-
-    def _is_current(self, file: _File, session_id: str) -> bool:
-        """Return whether the store would answer now as the worker was answered."""
-        project = file.projects.get(session_id)
-        if session_id in file.projects and self._store.stored_project(session_id) != project:
-            return False
-        if session_id not in file.answers:
-            return True
-        question, answer = file.answers[session_id]
-        return self._store.earlier_sessions(**question._asdict()) == answer
-
-    def _played_here(self, file: _File, number: int) -> Iterable[Event]:
-        """Return the events of a session of a file, by its number in it, as this process plays them."""
-        played = _OneSession(number)
-        import_file(
-            file.path, AlertingStore(played, rules=self._rules), playback=self._playback, readers=all_readers()
-        )
-        if played.events is None:
-            raise _Broken("it changed while it was imported")
-        return played.events()
-
-    def _message(self, file: _File) -> Message | _Died | None:
-        """Wait for the next message of a file; None where no worker can read it."""
-        with self._changed:
-            while not file.messages:
-                if not any(worker.file is file for worker in self._workers) and not self._is_expected(file):
-                    return None
-                self._changed.wait()
-            message = file.messages.popleft()
-            if isinstance(message, Batch):
-                was_full = self._buffered > BUFFERED_BYTES
-                self._buffered -= len(message.events)
-                if was_full:
-                    self._wake_receiver()
-            return message
-
-    def _is_expected(self, file: _File) -> bool:
-        return bool(self._workers) and file.position >= self._next
-
-    def _finish(self, file: _File) -> None:
-        with self._changed:
-            file.is_played, self._stored = True, file.position + 1
-            file.messages.clear()
-            file.evidence.clear()
-            file.answers.clear()
-            self._next = max(self._next, self._stored)
-            self._wake_receiver()
-
-    def _wake_receiver(self) -> None:
-        if self._thread is not None:
-            self._wake.send_bytes(b"!")
+        """Return the report on the next file once it is stored; None where no worker can read it."""
+        file = self._files[path]
+        while file.report is None:
+            self._answer()
+            self._give_orders()
+            if file in self._unread and all(worker.wants_turn for worker in self._workers):
+                self._unread.remove(file)
+                self._unstored.remove(file)
+                return None
+            connections = {worker.connection: worker for worker in self._workers}
+            for ready in wait(list(connections)):
+                self._receive_from(connections[ready])  # type: ignore[index]
+        return file.report
 
     def _started(self) -> _Worker:
         start = load_workers()
-        setup = WorkerSetup.of(
-            self._playback, self._store.digest_key(), self._rules, captures=self._store.captures
-        )
-        own, its = multiprocessing.Pipe()
-        process = start(target=work, args=(its, setup), name="windowpane-import", daemon=True)
+        own, its = Pipe()
+        process = start(target=work, args=(its, self._setup), name="windowpane-import", daemon=True)
         with without_current_folder():
             process.start()
         its.close()
         return _Worker(process, own)
 
-    # -- the receiving thread ---------------------------------------------------------------------------------
+    def _give_orders(self) -> None:
+        """Let each worker that is free store its first file if it is its turn, else read another file."""
+        for worker in self._workers:
+            if not worker.is_free:
+                continue
+            if worker.files and worker.files[0] is self._unstored[0]:
+                self._send(worker, worker.files[0], Turn())
+            elif self._unread and not worker.wants_turn and sum(one.bytes for one in worker.files) < HELD_BYTES:
+                file = self._unread.popleft()
+                worker.files.append(file)
+                self._send(worker, file, ToRead(file.path, file.state))
 
-    def _receive(self) -> None:
-        """Receive until the workers end."""
-        while True:
-            with self._changed:
-                if self._is_closing:
-                    return
-                self._give_out()
-                self._answer()
-                connections = {worker.connection: worker for worker in self._workers if self._is_read(worker)}
-            for ready in wait([*connections, self._wakes]):
-                if ready is self._wakes:
-                    self._wakes.recv_bytes()
-                else:
-                    self._receive_from(connections[ready])  # type: ignore[index]
+    def _send(self, worker: _Worker, file: _File, order: Order) -> None:
+        worker.current, worker.is_free = file, False
+        with suppress(OSError):  # received as the end of the worker
+            worker.connection.send(order)
 
-    def _is_read(self, worker: _Worker) -> bool:
-        """Return whether the worker's messages are received: of later files only within the buffer."""
-        file = worker.file
-        return file is None or self._buffered <= BUFFERED_BYTES or file.position <= self._stored
+    def _answer(self) -> None:
+        """Send evidence to the workers that wait for it, unless an earlier file may add to it."""
+        for worker in self._workers:
+            if worker.wanted is None:
+                continue
+            position = self._unstored.index(worker.files[-1])
+            if any(file.may_add(worker.wanted) for file in islice(self._unstored, position)):
+                continue
+            worker.wanted = None
+            evidence = [one for file in islice(self._unstored, position + 1) for one in file.evidence.values()]
+            with suppress(OSError):  # received as the end of the worker
+                worker.connection.send(evidence)
 
     def _receive_from(self, worker: _Worker) -> None:
         try:
@@ -344,91 +207,42 @@ class ReadingWorkers:
         except (EOFError, OSError):
             self._bury(worker)
             return
-        with self._changed:
-            file = worker.file
-            match message:
-                case Ready():
-                    worker.is_ready = True
-                case Question():
-                    worker.question = message
-                case ProjectQuestion(session_id) if file is not None:
-                    project = file.projects[session_id] = self._stored_project(session_id)
-                    self._send(worker, project)
-                case SessionEvidence() if file is not None:
-                    file.evidence.append(message)
-                case FilePlayed() if file is not None:
-                    file.is_played = True
-                case _ if file is not None:
-                    if isinstance(message, Batch):
-                        self._buffered += len(message.events)
-                    file.messages.append(message)
-                    if isinstance(message, FileRead):
-                        worker.file = None
-            self._changed.notify_all()
+        file = worker.current
+        match message:
+            case Ready():
+                worker.has_started = worker.is_free = True
+                worker.wants_turn = False
+                if file is not None:
+                    file.finish()
+            case EvidenceWanted() if file is not None:
+                worker.wanted, file.compacts = message, message.compacts
+            case SessionEvidence() if file is not None:
+                file.evidence[message.session_id] = message
+                file.is_known = True
+            case TurnWanted() if file is not None:
+                worker.wants_turn = worker.is_free = True
+                file.finish()
+            case FileReport():
+                worker.is_free = True
+                self._end(worker.files.popleft(), message)
+
+    def _end(self, file: _File, report: FileReport) -> None:
+        file.report = report
+        file.evidence.clear()
+        self._unstored.remove(file)
 
     def _bury(self, worker: _Worker) -> None:
         """Report the file of a worker that died, and start another one, unless it died while it started."""
         worker.connection.close()
         worker.process.join()
-        with self._changed:
-            self._workers.remove(worker)
-            if worker.file is not None:
-                worker.file.is_played = True
-                worker.file.messages.append(_Died(worker.process.exitcode))
-            if worker.is_ready and self._next < len(self._files):
-                self._workers.append(self._started())
-            self._changed.notify_all()
-
-    def _give_out(self) -> None:
-        for worker in self._workers:
-            is_due = self._next < min(len(self._files), self._stored + FILES_AHEAD)
-            if worker.is_ready and worker.file is None and is_due and self._buffered <= BUFFERED_BYTES:
-                worker.file = self._files[self._next]
-                self._next += 1
-                self._send(worker, worker.file.path)
-
-    def _answer(self) -> None:
-        """Answer the questions about sessions before which everything is played."""
-        while self._played < len(self._files) and self._files[self._played].is_played:
-            self._played += 1
-        for worker in self._workers:
-            file, question = worker.file, worker.question
-            if file is None or question is None or file.position > self._played:
-                continue
-            worker.question = None
-            pending = [
-                one for earlier in self._files[self._stored : file.position + 1] for one in earlier.evidence
-            ]
-            try:
-                answer = self._store.earlier_sessions(**question._asdict(), pending=pending)
-            except StoreError:
-                answer = NO_EARLIER_SESSIONS  # asked again when the session is stored
-            file.answers[question.session_id] = (question, answer)
-            self._send(worker, answer)
-
-    def _stored_project(self, session_id: str) -> str | None:
-        try:
-            return self._store.stored_project(session_id)
-        except StoreError:
-            return None  # asked again when the session is stored
-
-    @staticmethod
-    def _send(worker: _Worker, message: object) -> None:
-        with suppress(OSError):  # received as the end of the worker
-            worker.connection.send(message)
-
-
-class _OneSession:
-    """The store of an importer of which only one session is wanted, by its number."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._sessions = 0
-        self.events: Callable[[], Iterable[Event]] | None = None
-
-    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Keep the events if it is the session."""
-        if self._sessions == self._number:
-            self.events = events
-        self._sessions += 1
-        return ImportOutcome("", 0, 0, 0, revised=False)
+        self._workers.remove(worker)
+        if worker.current is not None and worker.current in worker.files:
+            file = worker.current
+            worker.files.remove(file)
+            error = f"the process that read it ended ({worker.process.exitcode})"
+            self._end(file, FileReport(file.path, error=error))
+        for file in worker.files:
+            file.finish()
+        self._unread.extendleft(reversed(worker.files))
+        if worker.has_started and self._unread:
+            self._workers.append(self._started())
