@@ -10,7 +10,6 @@ from typing import Final
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.text.formats import dollars, percent, ratio
 from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
 from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
 from windowpane_dashboard.style.sanitize import sanitized
@@ -26,13 +25,6 @@ SYMBOLS: Final = {
 }  # fmt: skip
 """Markers and their characters. A line differs from the others by its dash and marker too, never by its color
 alone."""
-
-
-def value_text(value: float, unit: str) -> str:
-    """Return a value of a measure."""
-    if unit == "$":
-        return dollars(value)
-    return percent(value) if unit == "%" else ratio(value)
 
 
 def _around(periods: pd.Series) -> tuple[datetime, datetime]:
@@ -81,7 +73,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
             continue
         color, dash, symbol = looks[str(line)]
         texts = [
-            escape_label(f"{line}\n{period:%Y-%m-%d}: {value_text(value, measure.unit)}, {sessions:,} sessions")
+            escape_label(f"{line}\n{period:%Y-%m-%d}: {measure.text(value)}, {sessions:,} sessions")
             for period, value, sessions in zip(frame["period"], values, frame["sessions"], strict=True)
         ]
         figure.add_scatter(
@@ -96,7 +88,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
     for mark in ranged.marks:
         if mark.measure == measure.name:
             figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
-            change = " to ".join(value_text(value, measure.unit) for value in (mark.before, mark.after))
+            change = " to ".join(measure.text(value) for value in (mark.before, mark.after))
             figure.add_scatter(
                 x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
                 hovertext=[escape_label(f"{mark.agent} {mark.release}\nper session: {change}")],

@@ -38,6 +38,7 @@ from windowpane_dashboard.queries.compressions import EvaluatedCompression, read
 from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.fleet import Fleet, read_fleet
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
+from windowpane_dashboard.queries.trends import COMPARED_SESSIONS
 
 logger = logging.getLogger(__name__)
 
@@ -192,6 +193,12 @@ def _session_health(snapshot: StoreSnapshot, row: SessionRow) -> SessionHealth:
 def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
     """Return the health of the latest sessions, cached while the store or the session does not change."""
     return health_of([_session_health(snapshot, row) for row in latest_sessions(snapshot.store, query)])
+
+
+@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
+def compared_sessions(snapshot: StoreSnapshot, query: SessionFilter) -> list[SessionRow]:
+    """Return the latest sessions that match, cached while the store does not change."""
+    return latest_sessions(snapshot.store, query, limit=COMPARED_SESSIONS)
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from statistics import NormalDist
 from typing import Any, Final
 
 import pandas as pd
 
-from windowpane.store.records import RepeatedDay, TrendRow
-from windowpane.text.formats import UNKNOWN, percent
+from windowpane.report.context_health import MINIMUM_SESSIONS, quartiles
+from windowpane.report.rank_test import rank_score
+from windowpane.store.records import RepeatedDay, SessionRow, TrendRow
+from windowpane.text.formats import UNKNOWN, dollars, percent, ratio
 from windowpane_dashboard.queries.filters import TrendAddress
 
 MAXIMUM_LINES: Final = 6
@@ -25,10 +27,8 @@ SUMMED: Final = (
 )  # fmt: skip
 CHANGE: Final = 0.25
 """Relative change of a value from which on the release that came with it is marked."""
-MINIMUM_COMPARED: Final = 10
-"""Sessions of each line, and on each side of a new release, below which nothing is compared."""
-ALIKE: Final = 0.05
-"""Relative difference up to which two lines are about the same."""
+COMPARED_SESSIONS: Final = 1_000
+"""Sessions of all lines that are compared, the latest."""
 COMPARED_PERIODS: Final = 5
 """Periods on each side of a new release that are compared."""
 
@@ -46,17 +46,41 @@ class TrendMeasure:
     title: str
     unit: str
     """`$`, `%`, or empty."""
+    of_session: str
+    """The title of its value of one session, which is None if unknown."""
+    value_of: Callable[[SessionRow], float | None]
     more_is_better: bool = False
+
+    def text(self, value: float) -> str:
+        """Return a value with its unit."""
+        if self.unit == "$":
+            return dollars(value)
+        return percent(value) if self.unit == "%" else ratio(value)
+
+
+def _cached(row: SessionRow) -> float | None:
+    return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
 
 MEASURES: Final = (
-    TrendMeasure("cost", "cost", "$"),
-    TrendMeasure("peak", "peak utilization, mean of the sessions", "%"),
-    TrendMeasure("compactions", "compactions per session", ""),
-    TrendMeasure("fidelity", "facts kept by compactions, mean", "", more_is_better=True),
-    TrendMeasure("regrets", "blocks needed again per session", ""),
-    TrendMeasure("cache", "share of the input from the cache", "%", more_is_better=True),
+    TrendMeasure("cost", "cost", "$", "cost", lambda row: row.cost_dollars),
+    TrendMeasure("peak", "peak utilization, mean of the sessions", "%", "peak", lambda row: row.peak_utilization),
+    TrendMeasure("compactions", "compactions per session", "", "compactions", lambda row: row.compressions),
+    TrendMeasure(
+        "fidelity",
+        "facts kept by compactions, mean",
+        "",
+        "facts kept, last compaction",
+        lambda row: row.fidelity,
+        more_is_better=True,
+    ),
+    TrendMeasure("regrets", "blocks needed again per session", "", "needed again", lambda row: row.regrets),
+    TrendMeasure(
+        "cache", "share of the input from the cache", "%", "from the cache", _cached, more_is_better=True
+    ),
 )
+CLEAR_SCORE: Final = NormalDist().inv_cdf(1 - 0.05 / 2 / len(MEASURES))
+"""Of a rank test, from which on chance is unlikely: 5% for all measures, by Bonferroni's correction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +161,7 @@ def period_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> datetime:
     return at - timedelta(days=at.weekday()) if position.period == "week" else at
 
 
-def line_of(row: TrendRow | RepeatedDay, position: TrendAddress) -> str:
+def line_of(row: TrendRow | RepeatedDay | SessionRow, position: TrendAddress) -> str:
     """Return the name of the line that a row belongs to."""
     if position.by == "model":
         return row.model or "unknown model"
@@ -182,49 +206,42 @@ def _counted_again(repeated: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return again.groupby(keys)[list(SUMMED_BY_DAY)].sum()
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedLine:
-    """One of two lines that are compared: its sessions in the range, and its value of each measure."""
-
-    name: str
-    sessions: int
-    values: dict[str, float]
-    """By the name of the measure; nothing for one that was not recorded, or with too few sessions."""
+def compared_lines(rows: Iterable[SessionRow], position: TrendAddress) -> dict[str, list[SessionRow]]:
+    """Return the sessions of each line, the newest line first: it is as new as its first session."""
+    lines: dict[str, list[SessionRow]] = {}
+    for row in sorted(rows, key=lambda row: row.started_at or 0.0):
+        lines.setdefault(line_of(row, position), []).append(row)
+    return dict(reversed(lines.items()))
 
 
-def compared_lines(
-    rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay] = ()
-) -> dict[str, ComparedLine]:
-    """Return each line of the range with its values per session, the newest first.
-
-    A line is as new as the first day on which it occurs.
-    """
-    counted = _counted(rows, position, repeated)
-    if counted.sums.empty:
-        return {}
-    sums = _measured(counted, ["line"]).set_index("line")
-    first = counted.sums.groupby("line")["period"].min().sort_values(ascending=False, kind="stable")
-    return {name: _compared(str(name), sums.loc[name]) for name in first.index}
+def compared(
+    measure: TrendMeasure, one: Sequence[SessionRow], other: Sequence[SessionRow]
+) -> tuple[str, str, str]:
+    """Return whether the sessions of *one* are worse than those of *other*, and the spread of both."""
+    first, second = (
+        [value for row in side if (value := measure.value_of(row)) is not None] for side in (one, other)
+    )
+    return verdict(measure, first, second), _spread(measure, first, one), _spread(measure, second, other)
 
 
-def _compared(name: str, sums: pd.Series) -> ComparedLine:
-    sessions = int(sums["sessions"])
-    if sessions < MINIMUM_COMPARED:
-        return ComparedLine(name, sessions, {})
-    values = {measure.name: float(_per_session(sums, measure.name)) for measure in MEASURES}
-    return ComparedLine(name, sessions, {name: value for name, value in values.items() if not math.isnan(value)})
+def verdict(measure: TrendMeasure, one: Sequence[float], other: Sequence[float]) -> str:
+    """Return `worse` or `better` where chance is unlikely to make *one* differ from *other*."""
+    if min(len(one), len(other)) < MINIMUM_SESSIONS:
+        return "too few sessions"
+    score = rank_score(one, other)
+    if abs(score) < CLEAR_SCORE:
+        return "no clear difference"
+    return "worse" if (score > 0) != measure.more_is_better else "better"
 
 
-def verdict(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> str:
-    """Return whether *one* is worse than *other*: `worse by 31%`, `about the same`; `–` if unknown."""
-    value, base = one.values.get(measure.name), other.values.get(measure.name)
-    if value is None or base is None:
-        return UNKNOWN
-    if abs(value - base) <= ALIKE * abs(base):
-        return "about the same"
-    is_worse = (value > base) != measure.more_is_better
-    word = "worse" if is_worse else "better"
-    return f"{word} by {percent(abs(value - base) / abs(base))}" if base else word
+def _spread(measure: TrendMeasure, values: Sequence[float], rows: Sequence[SessionRow]) -> str:
+    """Return the median with the quartiles; with the number of values where not all sessions have one."""
+    spread = quartiles(values)
+    number = "" if len(values) == len(rows) else f", n = {len(values):,}"
+    if spread is None:
+        return f"{UNKNOWN}{number}"
+    low, middle, high = map(measure.text, spread)
+    return f"{middle} ({low} to {high}){number}"
 
 
 _TABLE: Final = {
@@ -276,7 +293,7 @@ def _changes(old: _Counted, new: _Counted, *, agent: str, release: str, period: 
         return
     together = [_Counted(side.sums.assign(all=0), side.repeated.assign(all=0)) for side in (old, new)]
     sides = [_measured(side, ["all"]).iloc[0] for side in together]
-    if min(side["sessions"] for side in sides) < MINIMUM_COMPARED:
+    if min(side["sessions"] for side in sides) < MINIMUM_SESSIONS:
         return
     for measure in MEASURES:
         before, after = (float(_per_session(side, measure.name)) for side in sides)

@@ -11,24 +11,23 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.report.context_health import MINIMUM_SESSIONS
 from windowpane.store.filters import SessionFilter
 from windowpane.store.projections.trends import DAY_SECONDS
-from windowpane.store.records import RepeatedDay, TrendRow
-from windowpane.text.formats import UNKNOWN, count, dollars, percent
-from windowpane_dashboard.charts.trends import trend_chart, trend_legend, value_text
+from windowpane.store.records import SessionRow
+from windowpane.text.formats import count, dollars, percent
+from windowpane_dashboard.charts.trends import trend_chart, trend_legend
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines, TrendPeriod
 from windowpane_dashboard.queries.trends import (
+    COMPARED_SESSIONS,
     MEASURES,
-    MINIMUM_COMPARED,
-    ComparedLine,
-    TrendMeasure,
     Trends,
+    compared,
     compared_lines,
     trends,
     trends_table,
-    verdict,
 )
 from windowpane_dashboard.sections.context_health import context_health_section
 from windowpane_dashboard.sections.costs_by_name import costs_by_name_section
@@ -36,7 +35,6 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
 DEFAULT_DAYS = "90"
-COMPARED = {"cost": "cost", "peak": "peak utilization", "compactions": "compactions", "regrets": "needed again"}
 SUM_PIXELS = 260
 DAYS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 
@@ -60,7 +58,9 @@ def main() -> None:
         with head:
             widgets.headline(summary(ranged), PAGE)
         if not ranged.frame.empty:
-            comparison(rows, position, repeated)
+            since = float((until - days + 1) * DAY_SECONDS)
+            in_range = SessionFilter(agent=position.agent, model=position.model, at_from=since)
+            comparison(store_access.compared_sessions(snapshot, in_range), position)
         costs_by_name_section(reads, position, page=PAGE, days=days)
         if not ranged.frame.empty:
             charts(ranged)
@@ -77,10 +77,7 @@ def main() -> None:
                     "facts kept": SCORE,
                 },
             )
-            since = float((until - days + 1) * DAY_SECONDS)
-            context_health_section(
-                snapshot, SessionFilter(agent=position.agent, model=position.model, at_from=since)
-            )
+            context_health_section(snapshot, in_range)
         long_ranges.show_note(reads)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
@@ -123,15 +120,15 @@ def summary(ranged: Trends) -> str:
     return "; ".join(parts) + "."
 
 
-def comparison(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[RepeatedDay]) -> None:
-    """Draw whether an agent, model or release is worse than another, by what happened per session."""
+def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
+    """Draw whether the sessions of an agent, model or release are worse than those of another."""
     kinds = dict.fromkeys((position.by or "agent", *get_args(TrendLines)))
-    by_kind = [compared_lines(rows, replace(position, by=by), repeated) for by in kinds]
+    by_kind = [compared_lines(rows, replace(position, by=by)) for by in kinds]
     comparable = [lines for lines in by_kind if len(lines) > 1]
     if not comparable:
         return
     lines = next((lines for lines in comparable if position.one in lines), comparable[0])
-    names = sorted(lines, key=lambda name: lines[name].sessions < MINIMUM_COMPARED)  # stable: the newest first
+    names = sorted(lines, key=lambda name: len(lines[name]) < MINIMUM_SESSIONS)  # stable: the newest first
     one = position.one if position.one in lines else names[0]
     other = position.other if position.other in lines and position.other != one else None
     other = other or next(name for name in names if name != one)
@@ -140,13 +137,12 @@ def comparison(rows: Sequence[TrendRow], position: TrendAddress, repeated: Seque
         _compared_line("one", one, dict.fromkeys(chain(*comparable)))
         st.markdown("worse than", width="content")
         _compared_line("other", other, lines)
-    first, second = lines[one], lines[other]
-    few = [line.name for line in (first, second) if line.sessions < MINIMUM_COMPARED]
+    few = [name for name in (one, other) if len(lines[name]) < MINIMUM_SESSIONS]
     if few:
-        st.text(f"Too few sessions to compare: fewer than {MINIMUM_COMPARED} of {sanitized(' and '.join(few))}.")
+        st.text(f"Too few sessions to compare: fewer than {MINIMUM_SESSIONS} of {sanitized(' and '.join(few))}.")
         return
     frame = pd.DataFrame(
-        [(COMPARED.get(measure.name, measure.title), *_cells(measure, first, second)) for measure in MEASURES],
+        [(measure.of_session, *compared(measure, lines[one], lines[other])) for measure in MEASURES],
         columns=["per session", "verdict", "one", "other"],
     )
     config = st.column_config.TextColumn
@@ -156,11 +152,15 @@ def comparison(rows: Sequence[TrendRow], position: TrendAddress, repeated: Seque
         alt="Two lines compared by each measure",
         height="content",
         column_config={
-            "per session": config(width=130),
-            "verdict": config("", width=105),
-            "one": config(f"n = {first.sessions:,}: {one[:40]}", width=72),
-            "other": config(f"n = {second.sessions:,}: {other[:40]}", width=72),
+            "per session": config(width=190),
+            "verdict": config("", width=130),
+            "one": config(f"n = {len(lines[one]):,}: {one[:40]}", width=180),
+            "other": config(f"n = {len(lines[other]):,}: {other[:40]}", width=180),
         },
+    )
+    st.caption(
+        f"Median and quartiles over the sessions, of the latest {count(len(rows), 'session')} in this range (at "
+        f"most {COMPARED_SESSIONS:,}). Worse or better where chance is unlikely: a rank test, 5% for all rows."
     )
 
 
@@ -173,12 +173,6 @@ def _compared_line(name: str, chosen: str, lines: Iterable[str]) -> None:
         width=SUM_PIXELS,
         **address.bound_widget(PAGE, name, chosen),
     )
-
-
-def _cells(measure: TrendMeasure, one: ComparedLine, other: ComparedLine) -> tuple[str, str, str]:
-    values = (line.values.get(measure.name) for line in (one, other))
-    first, second = (UNKNOWN if value is None else value_text(value, measure.unit) for value in values)
-    return verdict(measure, one, other), first, second
 
 
 def charts(ranged: Trends) -> None:

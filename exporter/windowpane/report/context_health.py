@@ -194,12 +194,13 @@ def _row(label: str, cells: Sequence[HealthCell]) -> HealthRow:
         label,
         total.calls,
         len(enough),
-        {one: _quartiles(values) for one, values in rates.items()},
+        {one: quartiles(values) for one, values in rates.items()},
         {one: total.per_100(one) or 0.0 for one in MISSTEPS},
     )
 
 
-def _quartiles(values: Sequence[float]) -> tuple[float, float, float] | None:
+def quartiles(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Return lower quartile, median and upper quartile of the sessions' values; None if they are too few."""
     if len(values) < MINIMUM_SESSIONS:
         return None
     low, middle, high = quantiles(values, n=4, method="inclusive")
@@ -300,9 +301,11 @@ def missteps_of(health: SessionHealth) -> SessionMissteps:
     )
 
 
-def latest_sessions(store: EventReader, query: SessionFilter) -> list[SessionRow]:
+def latest_sessions(
+    store: EventReader, query: SessionFilter, *, limit: int = MAXIMUM_SESSIONS
+) -> list[SessionRow]:
     """Return the latest sessions that match *query*; those with copied calls do not count."""
-    rows = store.sessions(replace(query, order="recent", limit=MAXIMUM_SESSIONS))
+    rows = store.sessions(replace(query, order="recent", limit=limit))
     return [row for row in rows if not row.copied_turns]
 
 

@@ -150,6 +150,11 @@ class SessionRow:
     stated_cost_dollars: float | None = None
 
     @property
+    def release(self) -> str:
+        """The label, else the version of the agent's program; empty if neither is recorded."""
+        return self.label or self.agent_version
+
+    @property
     def is_cost_stated(self) -> bool:
         """The cost of no call is known, but the recording states a total."""
         return self.total_cost_dollars is None and self.stated_cost_dollars is not None

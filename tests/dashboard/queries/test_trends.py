@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from windowpane.store.records import BlockRow, TrendRow
+from windowpane.store.records import BlockRow, SessionRow, TrendRow
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
@@ -16,9 +16,9 @@ from windowpane_dashboard.queries.trends import (
     MAXIMUM_LINES,
     MEASURES,
     OTHERS,
+    compared,
     compared_lines,
     trends,
-    verdict,
 )
 from windowpane_dashboard.queries.window import window_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT
@@ -113,35 +113,49 @@ def test_the_parts_of_a_window_sum_to_it() -> None:
     assert top["tokens"].iloc[:-1].sum() == total
 
 
-def test_a_release_is_compared_per_session() -> None:
-    rows = [
-        row(
-            20_000,
-            release="1",
-            sessions=20,
-            cost_dollars=20.0,
-            compactions=10,
-            input_tokens=100,
-            cache_read_tokens=90,
-        ),
-        row(
-            20_001,
-            release="2",
-            sessions=10,
-            cost_dollars=15.0,
-            compactions=5,
-            input_tokens=100,
-            cache_read_tokens=45,
-        ),
-        row(20_002, release="3", sessions=9, cost_dollars=90.0),
-    ]
+def session(number: int, **values: Any) -> SessionRow:
+    known = {"session_id": f"s{number}", "agent": "a", "started_at": float(number), "fidelity": None}
+    return SessionRow(**{**dict.fromkeys((field.name for field in fields(SessionRow)), 0), **known, **values})
+
+
+def test_the_newest_line_comes_first() -> None:
+    rows = [session(number, agent_version=str(number % 3), label="") for number in range(29, -1, -1)]
+    rows.append(session(40, agent_version="1", label="try"))
 
     lines = compared_lines(rows, TrendAddress(by="release"))
 
-    assert [(line.name, line.sessions) for line in lines.values()] == [("a 3", 9), ("a 2", 10), ("a 1", 20)]
-    verdicts = {measure.name: verdict(measure, lines["a 2"], lines["a 1"]) for measure in MEASURES}
-    assert verdicts["cost"] == "worse by 50%"
-    assert verdicts["compactions"] == "about the same"
-    assert verdicts["cache"] == "worse by 50%"
-    assert verdicts["fidelity"] == "–"
-    assert verdict(MEASURES[0], lines["a 3"], lines["a 1"]) == "–", "of nine sessions nothing is concluded"
+    assert [(name, len(sides)) for name, sides in lines.items()] == [
+        ("a try", 1),
+        ("a 2", 10),
+        ("a 1", 10),
+        ("a 0", 10),
+    ]
+
+
+def test_a_difference_is_stated_only_where_chance_is_unlikely() -> None:
+    """Two of ten sessions with one regret, and nineteen of a hundred, were called worse by 5%."""
+    one = [session(number, regrets=int(number < 2), cost_dollars=number + 20.0) for number in range(10)]
+    other = [session(number, regrets=int(number < 19), cost_dollars=number / 10) for number in range(100)]
+    measures = {measure.name: measure for measure in MEASURES}
+
+    assert compared(measures["regrets"], one, other) == (
+        "no clear difference",
+        "0.00 (0.00 to 0.00)",
+        "0.00 (0.00 to 0.00)",
+    )
+    assert compared(measures["cost"], one, other) == (
+        "worse",
+        "$24.50 ($22.25 to $26.75)",
+        "$4.95 ($2.48 to $7.43)",
+    )
+    assert compared(measures["cost"], other, one)[0] == "better"
+
+
+def test_more_facts_kept_are_better_and_unknown_ones_do_not_count() -> None:
+    one = [session(number, fidelity=0.9 + number / 1_000) for number in range(10)]
+    other = [session(number, fidelity=0.5 if number < 15 else None) for number in range(20)]
+    few = [session(number, fidelity=0.5 if number < 9 else None) for number in range(20)]
+    measure = next(measure for measure in MEASURES if measure.more_is_better)
+
+    assert compared(measure, one, other) == ("better", "0.90 (0.90 to 0.91)", "0.50 (0.50 to 0.50), n = 15")
+    assert compared(measure, one, few) == ("too few sessions", "0.90 (0.90 to 0.91)", "–, n = 9")

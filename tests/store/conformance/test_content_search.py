@@ -69,6 +69,28 @@ def test_a_phrase_comes_before_its_terms_apart(store: Store, make_session: Sessi
 
 
 @pytest.mark.parametrize("indexed", [False, True])
+def test_the_latest_text_comes_first_whatever_was_stored_first(
+    store: Store, make_session: Session, monkeypatch: pytest.MonkeyPatch, *, indexed: bool
+) -> None:
+    """An import stores sessions in the order of their files."""
+    store.append(make_session("new", turns=9, start=2e9))
+    store.append(make_session("old", turns=6, start=1e9))
+    if indexed:
+        index_all(store)
+
+    result = store.find_content(ContentFilter("certainly"))
+    first = store.find_content(ContentFilter("certainly", limit=2))
+
+    moments = [[one.at or 0.0 for one in hit.occurrences] for hit in result.hits]
+    assert len(moments) > 2
+    assert moments == [sorted(one, reverse=True) for one in sorted(moments, key=max, reverse=True)]
+    assert first.hits == result.hits[:2]
+    assert (result.is_whole, first.is_whole) == (True, False)
+    monkeypatch.setattr("windowpane.store.search.content.SORTED_TEXTS", 2)
+    assert not store.find_content(ContentFilter("certainly", limit=2)).is_whole
+
+
+@pytest.mark.parametrize("indexed", [False, True])
 def test_a_hit_names_the_block_that_held_the_text(store: Store, make_session: Session, *, indexed: bool) -> None:
     store.append(make_session("first"))
     store.append(make_session("second"))

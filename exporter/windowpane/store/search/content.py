@@ -1,9 +1,10 @@
 """Search for text of a session: captured texts, and the blocks that held them.
 
 A text matches when it contains every term of the query, in any case and also within a word; quotation marks make
-one term of several words. Texts with the whole query as one phrase come first, then those with its terms apart.
-The index selects candidates, and each is read to confirm that it matches. A search reads a bounded amount of text
-and reports whether it looked at everything.
+one term of several words. Texts with the whole query as one phrase come first, then those with its terms apart,
+both the latest first: by the time of the last block that held them, not by when it was stored. The index selects
+candidates, and each is read to confirm that it matches. A search reads a bounded amount of text and reports
+whether it looked at everything.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,6 +28,8 @@ from windowpane.store.search import events as search
 
 READ_CHARACTERS: Final = 8_000_000
 """The most characters that one search reads, in about 0.3 s."""
+SORTED_TEXTS: Final = 200
+"""Matches of a search that are sorted by time, unless more are wanted; of more than these, the last captured."""
 SNIPPET_BEFORE: Final = 60
 SNIPPET_AFTER: Final = 140
 OCCURRENCES: Final = 5
@@ -154,16 +158,25 @@ def find(connection: Database, query: ContentFilter, session: int | None) -> Con
     holders = _Holders(connection, session, query.projects)
     reading = _Reading(connection)
     hits: dict[str, TextHit] = {}
+    most = max(query.limit, SORTED_TEXTS)
     for wanted in ([phrase], terms) if phrase else (terms,):
         digests = _digests(connection, wanted, holders, waiting)
+        matching: list[TextHit] = []
         for match in reading.matches((one for one in digests if one not in hits), wanted):
             occurrences = holders.of(match.digest)
             if occurrences:
-                if len(hits) == query.limit:
+                if len(hits) + len(matching) == most:
                     reading.is_whole = False
                     break
-                hits[match.digest] = TextHit(match.digest, match.chars, match.snippet, occurrences)
-    return ContentHits(tuple(hits.values()), is_whole=reading.is_whole, texts=texts, waiting=waiting)
+                matching.append(TextHit(match.digest, match.chars, match.snippet, occurrences))
+        matching.sort(key=lambda hit: _moment(hit.occurrences[0]), reverse=True)
+        hits |= {hit.digest: hit for hit in matching}
+    is_whole = reading.is_whole and len(hits) <= query.limit
+    return ContentHits(tuple(hits.values())[: query.limit], is_whole=is_whole, texts=texts, waiting=waiting)
+
+
+def _moment(occurrence: Occurrence) -> float:
+    return -inf if occurrence.at is None else occurrence.at
 
 
 def _digests(connection: Database, terms: list[str], holders: _Holders, waiting: int) -> Iterator[str]:
@@ -247,7 +260,7 @@ class _Holders:
         return self._bodies.keys() if self._is_session else None
 
     def of(self, digest: str) -> tuple[Occurrence, ...]:
-        """Return the latest blocks that held the text, at most `OCCURRENCES`."""
+        """Return the blocks stored last that held the text, at most `OCCURRENCES`, the latest first."""
         rows = self._bodies.get(digest, [])[:OCCURRENCES]
         if not self._is_session and len(rows) < OCCURRENCES:
             limit = OCCURRENCES - len(rows)
@@ -256,7 +269,7 @@ class _Holders:
             else:
                 rows += self._of_projects(digest, limit)
         located = (_occurrence(session_id, body, digest) for session_id, body in rows)
-        return tuple(one for one in located if one is not None)
+        return tuple(sorted(filter(None, located), key=_moment, reverse=True))
 
     def _of_projects(self, digest: str, limit: int) -> list[tuple[str, bytes]]:
         """Return session id and body of the latest blocks with the text in sessions of the projects."""
