@@ -13,7 +13,7 @@ import pandas as pd
 from windowpane.report.context_health import MINIMUM_SESSIONS, quartiles
 from windowpane.report.rank_test import rank_score
 from windowpane.store.records import RepeatedDay, SessionRow, TrendRow
-from windowpane.text.formats import UNKNOWN, dollars, percent, ratio
+from windowpane.text.formats import UNKNOWN, decimal, dollars, percent
 from windowpane_dashboard.queries.filters import TrendAddress
 
 MAXIMUM_LINES: Final = 6
@@ -55,7 +55,7 @@ class TrendMeasure:
         """Return a value with its unit."""
         if self.unit == "$":
             return dollars(value)
-        return percent(value) if self.unit == "%" else ratio(value)
+        return percent(value) if self.unit == "%" else decimal(value)
 
 
 def _cached(row: SessionRow) -> float | None:

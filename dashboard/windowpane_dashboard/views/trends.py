@@ -159,8 +159,8 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
         },
     )
     st.caption(
-        f"Median and quartiles over the sessions, of the latest {count(len(rows), 'session')} in this range (at "
-        f"most {COMPARED_SESSIONS:,}). Worse or better where chance is unlikely: a rank test, 5% for all rows."
+        f"Median and quartiles of the latest {count(len(rows), 'session')} in this range (at most "
+        f"{COMPARED_SESSIONS:,}). Worse or better where chance is unlikely: a rank test, 5% for the whole table."
     )
 
 

@@ -140,8 +140,8 @@ def test_a_difference_is_stated_only_where_chance_is_unlikely() -> None:
 
     assert compared(measures["regrets"], one, other) == (
         "no clear difference",
-        "0.00 (0.00 to 0.00)",
-        "0.00 (0.00 to 0.00)",
+        "0 (0 to 0)",
+        "0 (0 to 0)",
     )
     assert compared(measures["cost"], one, other) == (
         "worse",

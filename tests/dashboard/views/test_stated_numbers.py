@@ -239,8 +239,8 @@ def test_a_release_is_compared_wherever_the_lines_are_of_agents(
     (compared,) = [one.value for one in page.dataframe if "per session" in one.value]
     assert compared.set_index("per session").loc["compactions"].tolist() == [
         "worse",
-        "1.00 (1.00 to 1.00)",
-        "0.00 (0.00 to 0.00)",
+        "1 (1 to 1)",
+        "0 (0 to 0)",
     ]
     (note,) = [one.value for one in page.caption if one.value.startswith("Median and quartiles")]
     assert "of the latest 20 sessions in this range" in note
