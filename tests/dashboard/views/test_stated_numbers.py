@@ -13,10 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from windowpane.core.events import (
     AlertFired,
-    BlocksEvicted,
     ContentCompressed,
     Event,
-    EvictedBlock,
     RuleOutcome,
     RulesFollowed,
     SessionDescribed,
@@ -25,8 +23,6 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.store.embedded import SqliteStore
-from windowpane.store.filters import SessionFilter
-from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 OpenPage = Callable[..., AppTest]
 PageText = Callable[[AppTest], str]
@@ -45,38 +41,10 @@ def tracked(events: list[Event], session_id: str = "s", agent_version: str = "")
     return tracker
 
 
-def evicted(tracker: SessionTracker, *block_ids: str, at: float) -> None:
-    sizes = {block.id: block.tokens for block in tracker.window}
-    total = sum(sizes[block_id] for block_id in block_ids)
-    gone = tuple(EvictedBlock(name, "tool_result", sizes[name], "drop", "old") for name in block_ids)
-    tracker.evict(BlocksEvicted("hybrid", gone, total, total), (), at)
-
-
 def read_file(tracker: SessionTracker, number: int, call: str, at: float, *, tokens: int = 100) -> str:
     text = f"contents of file_{number}.py\nvalue = {number}"
     tracker.add("tool_call", f"read(file_{number}.py)", 9, tool_call_id=call, tool_name="read", at=at)
     return tracker.add("tool_result", text, tokens, tool_call_id=call, tool_name="read", at=at).id
-
-
-def test_regrets_beside_the_removed_blocks_are_those_of_the_metric(
-    empty_store: SqliteStore, open_page: OpenPage, page_text: PageText
-) -> None:
-    events: list[Event] = []
-    tracker = tracked(events)
-    first = read_file(tracker, 1, "c1", 1.0)
-    tracker.end_turn(Usage(1_000), at=1.0)
-    evicted(tracker, first, at=2.0)
-    tracker.end_turn(Usage(900), at=2.0)
-    read_file(tracker, 1, "again", 3.0)
-    others = [read_file(tracker, number, f"c{number}", 3.0) for number in range(2, REMOVED_ROWS + 5)]
-    tracker.end_turn(Usage(30_000), at=3.0)
-    evicted(tracker, *others, at=4.0)
-    tracker.end_turn(Usage(1_000), at=4.0)
-    tracker.flush()
-    empty_store.append(events)
-    assert [row.regrets for row in empty_store.sessions(SessionFilter())] == [1]
-
-    assert "1 block was needed again" in page_text(open_page("session", session="s"))
 
 
 def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
