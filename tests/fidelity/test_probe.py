@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import replace
 
+import msgspec
 import pytest
 from fidelity_blocks import block, digest
 from hypothesis import given
@@ -53,6 +54,17 @@ SESSION = (
 
 def judged(summary: str, removed: tuple[Block, ...] = SESSION, **options: object) -> FidelityEvaluated:
     return evaluate(removed, [block(summary, "summary", n=99)], digest=digest, **options)  # type: ignore[arg-type]
+
+
+def test_the_form_of_a_summary_is_judged_and_not_that_of_a_message_beside_it() -> None:
+    message = block("Use one color for the heading (as in bash and read. Investigate", "user_message", n=98)
+    cut = msgspec.structs.replace(message, replaces="b1")
+
+    def form(summary: str) -> tuple[str, ...]:
+        return evaluate(SESSION, [cut, block(summary, "summary", n=99)], digest=digest).form
+
+    assert form("The client was ported.") == ()
+    assert form("The client was ported (see") == ("it ends within a sentence",)
 
 
 def fates(evaluated: FidelityEvaluated) -> dict[str, str]:

@@ -100,7 +100,12 @@ def evaluate(
         as_event("probe", outcomes, coverage=coverage, digest=digest, of=of),
         score=retained / len(outcomes) if is_scored else None,
         reason="" if is_scored else f"a score needs {MINIMUM_FACTS} facts, {len(outcomes)} were found",
-        form=tuple(fault for block in view.replacements for fault in form_faults(block.text or "")),
+        form=tuple(
+            fault
+            for block in view.replacements
+            if block.content_type == "summary"
+            for fault in form_faults(block.text or "")
+        ),
         unmeasured=_unmeasured(removed),
     )
 
