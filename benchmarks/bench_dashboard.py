@@ -35,7 +35,7 @@ from windowpane_dashboard.charts.window_chart import window_chart
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import fleet_frame, read_fleet
 from windowpane_dashboard.queries.timeline import read_timeline
-from windowpane_dashboard.queries.window import removed_blocks, window_at
+from windowpane_dashboard.queries.window import removed_blocks, window_frame
 from windowpane_dashboard.server.background import serving
 from windowpane_dashboard.server.launch import APP, warm_up
 from windowpane_dashboard.style.theme import LIGHT
@@ -272,7 +272,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets).to_json()
 
     def at_turn() -> None:
-        window_at(store, LONGEST, middle)
+        window_frame(store.blocks_at(LONGEST, middle), middle)
         removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 

@@ -18,7 +18,6 @@ from windowpane.core.events import CheckpointSaved
 from windowpane.store.filters import EventFilter
 from windowpane.store.open import open_store
 from windowpane_dashboard.queries.timeline import read_timeline
-from windowpane_dashboard.queries.window import window_at
 
 RUN = """
 import os, sys
@@ -129,7 +128,7 @@ def check_story(store: Path | str, session_id: str = "chat") -> None:
         timeline = read_timeline(reader, session_id)
         assert list(timeline.turns["turn"]) == [1, 2, 3, 4, 5]
         assert list(timeline.marks["turn"][timeline.marks["letter"] == "W"]) == [3]
-        assert len(window_at(reader, session_id, 5)) == len(now)
+        assert len(reader.blocks_at(session_id, 5)) == len(now)
         gone = [one for turn in range(1, 6) for one in reader.removed_blocks(session_id, turn)]
         assert ("roll", "session continued") in {(block.removed_by, block.reason) for block in gone}
     listed = json.loads(CliRunner().invoke(main, ["sessions", "--json", "--store", str(store)]).output)
