@@ -24,7 +24,7 @@ from windowpane.report import gather
 from windowpane.sources.imports.progress import noted_progress
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
-from windowpane_dashboard.sections import session_header
+from windowpane_dashboard.sections import findings, session_header
 
 PAGES = ("fleet", "session", "compare", "trends", "replay", "alerts", "audit")
 OpenPage = Callable[..., AppTest]
@@ -465,6 +465,8 @@ def test_an_unchanged_session_is_read_once(
         return plain(self, session_id, **options)
 
     monkeypatch.setattr(SqliteStore, "turns", counted)
+    now = time.time()
+    monkeypatch.setattr(findings, "time", SimpleNamespace(time=lambda: now))  # causes are read again each minute
     app = open_page("session", session="refactor-api")
     seen = len(calls)
     app.run()
