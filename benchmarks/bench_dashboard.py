@@ -361,9 +361,8 @@ def in_browser(path: Path, floor: Path, middle: int, *, rounds: int) -> None:
         "floor": Target(floor, "", CHART, CHART),
         "fleet": Target(APP, "", TABLE, TABLE),
         "session": Target(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
-        "findings": Target(APP, f"session?session={PARENT}", ".st-key-findings summary", TABLE),
         "team": Target(APP, f"session?session={PARENT}&tab=team", ".st-key-team .main-svg", TABLE),
-        "alerts": Target(APP, "alerts", TABLE, ".st-key-alert_chart .main-svg"),
+        "alerts": Target(APP, "alerts", TABLE, TABLE),
         "compare": Target(
             APP, f"compare?one={LONGEST}&other={PARENT}", ".st-key-compare_chart_B .main-svg", TABLE
         ),
