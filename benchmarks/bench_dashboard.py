@@ -367,7 +367,7 @@ def in_browser(path: Path, floor: Path, middle: int, *, rounds: int) -> None:
             APP, f"compare?one={LONGEST}&other={PARENT}", ".st-key-compare_chart_B .main-svg", TABLE
         ),
         "trends": Target(APP, "trends", ".st-key-trend_cost .main-svg", TABLE),
-        "search": Target(APP, "search?text=ledger_77", TABLE, TABLE),
+        "search": Target(APP, "search?text=ledger_77", ".st-key-hits a", ".st-key-hits a"),
         "audit": Target(APP, "audit", TABLE, TABLE),
     }
     with sync_playwright() as driver, ExitStack() as servers:
