@@ -216,10 +216,10 @@ def find_text(context: BrowserContext, url: str) -> None:
     """Milliseconds from the Enter key to the texts that match, on the search page."""
     page = context.new_page()
     page.goto(f"{url}/search")
-    page.get_by_role("textbox", name="Search in texts").wait_for(timeout=PATIENCE)
+    field = page.get_by_role("textbox", name="Search captured content")
+    field.wait_for(timeout=PATIENCE)
     page.wait_for_selector(SETTLED, timeout=PATIENCE)
     times = []
-    field = page.get_by_role("textbox", name="Search in texts")
     for word in (
         "ledger_77",
         "edger_7",
