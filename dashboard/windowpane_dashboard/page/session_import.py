@@ -26,7 +26,9 @@ def import_session(session_id: str) -> str:
         done = subprocess.run(  # noqa: S603  # our own program
             (*_COMMAND, *recording), capture_output=True, timeout=IMPORT_SECONDS, check=False
         )
-        reports = json.loads(done.stdout or "[]")
+        if not done.stdout:  # no file of this name
+            return "" if file is None else f"{file}: cannot be read"
+        reports = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         _log.warning("the recording of a session cannot be imported", exc_info=True)
         return ""

@@ -34,6 +34,7 @@ def _list(stored: Collection[str], text: str | None) -> None:
     ]
     if not outlines:
         return
+    outlines.sort(key=lambda one: one.last_at or 0.0, reverse=True)
     st.caption(f"{count(len(outlines), 'session')} of this machine not read yet. Select one to read it at once.")
     widgets.table(
         outline_frame(outlines, time.time()),
