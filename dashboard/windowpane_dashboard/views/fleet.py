@@ -31,6 +31,7 @@ from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.fleet_search import fleet_search
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
+from windowpane_dashboard.sections.unread_sessions import unread_sessions
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 QUOTAS: Final = 2
@@ -67,6 +68,8 @@ def main() -> None:
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)
+    if store_access.may_write(snapshot):
+        unread_sessions({row.session_id for row in listed.rows}, filters.text)
     if snapshot.projects is None:
         retention_line()
     store_access.rerun_on_change(snapshot, page=PAGE)

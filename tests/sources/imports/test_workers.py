@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,31 @@ def test_a_session_that_was_played_before_what_it_learns_from_is_played_again(
     run("shared", sessions, 2)
 
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_one_chain(
+    tmp_path: Path, run: Import
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 8)
+    opened: list[FileReport] = []
+
+    def open_one(workers: ReadingWorkers) -> None:
+        played = [
+            file for one in workers._workers for file in one.files if one.is_free or file is not one.current
+        ]
+        if played and not opened:
+            opened.extend(run("shared", played[-1].path, 0))
+
+    reports = run("shared", sessions, 2, open_one)
+    (first,) = opened[0].outcomes
+    (later,) = next(one for one in reports if one.path == opened[0].path).outcomes
+
+    assert first.appended > 0
+    assert later == replace(first, appended=0, unchanged=first.appended)
+    with closing(SqliteStore(tmp_path / "shared.db")) as store:
+        assert store.verify().intact
+        assert {row.revision for row in store.sessions()} == {1}
+        assert len(store.sessions()) == 8
 
 
 def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:
