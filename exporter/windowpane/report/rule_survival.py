@@ -32,9 +32,11 @@ class ReportedRule:
 
     @property
     def label(self) -> str:
-        """The rule with its fate and source: `lost, user: never push`."""
+        """The rule with its fate and source, without its full stop: `lost, user: never push`."""
         label = f"{RULE_FATE_LABELS[self.fate]}, {RULE_SOURCE_LABELS[self.source]}"
-        return label if self.text is None else f"{label}: {shorten(self.text, SHOWN_CHARACTERS, placeholder='…')}"
+        if self.text is None:
+            return label
+        return f"{label}: {shorten(self.text, SHOWN_CHARACTERS, placeholder='…').rstrip('.')}"
 
 
 @dataclass(frozen=True, slots=True)
