@@ -265,7 +265,8 @@ class _Holders:
         if not self._is_session and len(rows) < OCCURRENCES:
             limit = OCCURRENCES - len(rows)
             if self._projects is None:
-                rows += search.events_with_word(self._connection, digest, kind="block.added", limit=limit)
+                index = self._connection.dialect.event_index
+                rows += index.with_word(self._connection, digest, kind="block.added", limit=limit)
             else:
                 rows += self._of_projects(digest, limit)
         located = (_occurrence(session_id, body, digest) for session_id, body in rows)
