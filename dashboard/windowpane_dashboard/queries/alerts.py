@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.core.events import NotificationDelivered, NotificationFailed, RulesFollowed
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity, counts_as_lost
@@ -189,12 +189,6 @@ def firing_key(row: AlertRow) -> str:
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
 
 
-def alert_title(alert: str) -> str:
-    """Return an alert's title."""
-    rule = RULES_BY_NAME.get(alert)
-    return rule.title if rule is not None else alert
-
-
 _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
 _SUBJECTS: Final[dict[Severity, Subject | None]] = {"critical": "critical", "warning": "warned", "info": None}
 
@@ -229,13 +223,13 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
         {
             "severity": [severity_label(row.severity) for row in rows],
             "alert": [alert_title(row.alert) for row in rows],
+            "what": [row.summary for row in rows],
             "session": [link_url(alert_address(row), listed.sessions) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
             "fired": utc_times([row.fired_at for row in rows]),
             "lasted": [duration_text(outcome) for outcome in outcomes],
             "ended": [outcome.short for outcome in outcomes],
             "delivery": [delivery_text(row) for row in rows],
-            "what": [row.summary for row in rows],
         }
     )
 
