@@ -121,9 +121,10 @@ def first_to_read(recorded: Sequence[EvaluatedCompression], turn: int, *, is_tur
 
 
 def compression_label(compression: EvaluatedCompression) -> str:
-    """Return the label of a compression: `turn 37: compaction, accepted`."""
+    """Return the label of a compression: `turn 37: compaction`, `turn 40: compaction, rejected`."""
     data = compression.data
-    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}, {data.outcome}"
+    outcome = "" if data.outcome == "accepted" else f", {data.outcome}"
+    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}{outcome}"
 
 
 def sides(

@@ -108,18 +108,20 @@ def _show(
         st.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_SIZES[subject], width="content")
         st.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_SIZES[subject], width="content")
         st.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS, width="content")
-    parts = [f"{data.outcome}: {data.reason}" if data.reason else data.outcome]
+    outcome = "" if data.outcome == "accepted" else data.outcome
+    parts = [": ".join(filter(None, (outcome, data.reason)))]
     if window is not None and subject == "content":
         parts.append(
             f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"
         )
     if data.method:
-        parts.append("written without a model" if data.method == "extractive" else f"written by {data.method}")
+        authors = {"extractive": "without a model", "agent": "by the agent"}
+        parts.append(f"written {authors.get(data.method, f'by {data.method}')}")
     if data.duration_seconds is not None:
         parts.append(f"took {seconds(data.duration_seconds)}")
     if data.cost_dollars is not None:
         parts.append(f"cost {dollars(data.cost_dollars)}")
-    st.caption(escape_markdown(", ".join(parts)))
+    st.caption(escape_markdown(sentence(", ".join(filter(None, parts)))))
     if regrowth is not None:
         widgets.show_text(sentence(regrowth.text))
     before, after = sides(store, row.session_id, compression)

@@ -67,9 +67,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         help_text += f" to {times.local_and_utc(row.last_at)}."
     st.caption(escape_markdown("  ·  ".join(parts)), help=escape_markdown(help_text) if sources else None)
     if row.limit_tokens is None:
-        st.caption(
-            "The size of this model's window is unknown, so utilization, zone and forecast are unknown too."
-        )
+        st.caption("The size of this model's window is unknown, so its fill and forecast are unknown too.")
 
 
 def alert_line(store: EventReader, alert: AlertRow) -> None:

@@ -93,7 +93,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         help="Where removal starts, such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
     name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
-    baselines = right.checkbox("Include unmanaged baselines", key="replay_baselines")
+    baselines = right.checkbox("Compare with no policy", key="replay_baselines")
     return SimulationRequest(
         store=full_name(store_access.whole_store().address),
         sessions=tuple(sessions),

@@ -15,6 +15,7 @@ from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.core.vocabulary import SEVERITIES
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
+from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.date_range import date_range
@@ -146,7 +147,7 @@ def table_section(listed: Firings, now: float) -> None:
         },
     )
     more = f" Only the latest {ALERT_ROWS} are listed: narrow the filters to see others." if listed.more else ""
-    st.caption(f"{len(frame):,} firings, the latest first.{more}")
+    st.caption(f"{count(len(frame), 'alert')}, the latest first.{more}")
 
 
 main()

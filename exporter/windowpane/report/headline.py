@@ -156,7 +156,7 @@ def turn_headline(
     ended: bool,
     removed_from: float | None = None,
 ) -> str:
-    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`.
+    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% full, ● red`.
 
     *removed_from* are its tokens before content was removed; None where none was.
     """
@@ -165,7 +165,7 @@ def turn_headline(
     removed = "" if removed_from is None else f"; {tokens(removed_from)} before content was removed"
     if utilization is None or limit_tokens is None:
         return f"{name}: {size} tokens{removed}"
-    share = f"{percent(utilization)} utilization, {zone_label(zone)}"
+    share = f"{percent(utilization)} full, {zone_label(zone)}"
     return f"{name}: {size} of {tokens(limit_tokens)} tokens, {share}{removed}"
 
 

@@ -15,7 +15,11 @@ TERMS: Final[dict[str, str]] = {
     "cache break": "a call that sent more than half of what the prompt cache held as new input",
     "policy": "what is removed first: fifo the oldest, lru the least recently used, hybrid the least useful",
     "preset": "the settings of one agent framework",
-    "baseline": "no policy: cut at the limit, or keep only the last messages",
+    "no policy": "cut at the limit, or keep only the last messages",
+    "rules visible": "standing instructions that the model still sees, of all that it had been given",
+    "firing": "the alert's condition is true now, in a live session",
+    "memory": "files such as CLAUDE.md or AGENTS.md that the agent adds by itself",
+    "not in the recording": "what was sent without its text, usually the system prompt and tool definitions",
     "cost tokens": "tokens sent at the price of fresh input: from the cache 0.10, all else 1.25",
     "chain": "each event has the hash of the one before it, so that a change shows",
     "≈": "estimated; – is unknown",
@@ -25,13 +29,13 @@ TERMS: Final[dict[str, str]] = {
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "turn", "yellow, orange, red", "overflow", "block", "compaction", "fact", "needed again", "cache break",
-        "≈",
+        "turn", "yellow, orange, red", "overflow", "block", "memory", "not in the recording", "compaction",
+        "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
     "trends": ("cache break", "compaction", "fact", "needed again", "≈"),
-    "replay": ("policy", "preset", "baseline", "overflow", "cost tokens"),
-    "alerts": ("yellow, orange, red", "overflow", "block"),
+    "replay": ("policy", "no policy", "preset", "overflow", "rules visible", "cost tokens"),
+    "alerts": ("firing", "yellow, orange, red", "overflow", "block"),
     "audit": ("chain",),
 }  # fmt: skip
 """The terms of each page of the dashboard."""
