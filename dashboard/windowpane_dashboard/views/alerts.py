@@ -92,12 +92,11 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "delivery": get_args(DeliveryState),
     }
     for name, options in offered.items():
-        label, selected, form = (
-            name.capitalize(),
-            getattr(filters, name),
-            alert_title if name == "alert" else str,
+        form = alert_title if name == "alert" else str
+        selected = getattr(filters, name)
+        widgets.filter_select(
+            bar, name.capitalize(), options, selected, page=PAGE, clears=("pick",), format_func=form
         )
-        widgets.filter_select(bar, label, options, selected, page=PAGE, clears=("pick",), format_func=form)
     date_range(bar, PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())
 
