@@ -121,7 +121,7 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     frame = fleet_frame(listed, now)
-    repository_width = min(320, 7 * (2 + int(frame["repository"].str.len().max())))
+    repository_width = min(320, 6 * (3 + int(frame["repository"].str.len().max())))
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
