@@ -156,13 +156,9 @@ def import_recordings(
     options: ImportOptions,
     *,
     newest_first: bool = False,
-    outlined: bool = False,
     quiet: bool = False,
 ) -> list[FileReport]:
-    """Import what has changed, and remember the import under *key*.
-
-    *outlined* notes outlines of the sessions that remain to be read after the first group, for a dashboard.
-    """
+    """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
     from windowpane.sources.imports.noted_outlines import noted_outlines
@@ -191,11 +187,11 @@ def import_recordings(
             for number, (path, sessions) in enumerate(done, 1):
                 outlines.add(path, sessions)
                 progress.update(task, description="listing sessions", completed=number, total=len(paths))
-            outlines.write(at_once=True)
+            outlines.finish()
 
         reports = _read(
             paths, store, config, options, newest_first=newest_first, progress=show,
-            outline=outline if outlined else None,
+            outline=outline if options == ImportOptions() else None,  # a dashboard reads without options
         )  # fmt: skip
         progress.update(task, completed=len(reports), description="indexing for search")
         while not another_import(local_base(store.address)) and store.index_text():  # else that one indexes all
