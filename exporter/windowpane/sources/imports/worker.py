@@ -307,6 +307,7 @@ class _File:
     def _store(self, session: _Session) -> None:
         try:
             first = [session.played] if session.is_current() else []
+            self.worker.record.questions = []  # of what is played now: it is stored at once
             outcome = self.worker.store.import_session(
                 lambda: first.pop() if first else self._playing(session.play)
             )
