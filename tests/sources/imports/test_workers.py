@@ -19,7 +19,7 @@ from windowpane.sources.imports import worker
 from windowpane.sources.imports.importer import FileReport, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.imports.workers import ReadingWorkers
+from windowpane.sources.imports.workers import ReadingWorkers, _File
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
 
@@ -108,6 +108,21 @@ def test_a_session_that_was_played_before_what_it_learns_from_is_played_again(
     run("shared", sessions, 2)
 
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+def test_a_first_compaction_is_waited_for_where_no_level_is_known() -> None:
+    file = _File(Path("earlier.jsonl"), None, 1)
+    unknown = worker.EvidenceWanted("agent", "model", "", knows_level=False, compacts=False)
+    known = unknown._replace(knows_level=True)
+
+    assert file.may_add(unknown)
+    assert file.may_add(known)  # its first turn is not played
+    file.is_known = file.compacts = True
+    file.evidence["s"] = evidence = SessionEvidence("s", "agent", "model", "", 1.0, 1.0, 9_000, None)
+    assert file.may_add(unknown)
+    assert not file.may_add(known)
+    file.evidence["s"] = evidence._replace(compaction_tokens=90_000)
+    assert not file.may_add(unknown)
 
 
 class _NothingPending:
