@@ -33,10 +33,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the large matrices to `make test-all`."""
+    """Leave the large matrices to `make test-all`, and put the tests of the browser first.
+
+    A worker starts with the first of its share, and others take from the end of it: so one worker runs these,
+    with one browser, and with its servers and stores made once.
+    """
     for item in items:
         if not EVERYTHING and item.get_closest_marker("matrix"):
             item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
 @pytest.hookimpl(wrapper=True)
