@@ -110,13 +110,6 @@ class TestWhatIsLoaded:
         assert causes
         assert causes <= set(EVENT_OF.values())
 
-    def test_playing_it_twice_gives_the_same_bytes(self, demo: SqliteReader, tmp_path: Path) -> None:
-        with closing(SqliteStore(tmp_path / "again.db", capture=True, redact=lambda text: text)) as store:
-            load(store, now=NOW, progress=lambda _what: None)
-            again = store.size()
-
-        assert again.by_type == demo.size().by_type
-
 
 class TestTheCommand:
     def test_once_prints_the_report_and_where_the_store_is(
