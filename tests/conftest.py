@@ -22,7 +22,7 @@ pytest_plugins = ["tests.servers.clickhouse", "tests.servers.postgres"]
 # Deterministic and quick by default, so that CI never fails on luck; wide when asked for.
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
-    "quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+    "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile("all", max_examples=1500, deadline=None, suppress_health_check=_SLOW_MACHINE)
 settings.load_profile("all" if EVERYTHING else "quick")

@@ -36,15 +36,12 @@ def test_every_page_opens_on_real_recordings(
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     here.assert_shows(f"{len(sessions)} sessions")
-    for row in sampled(sessions, 2):
+    for row in sampled(sessions, 1):
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
         for part in ("More metrics", "In the window", "Removed by now", "Log"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    page = here.open("audit")
-    page.get_by_role("button", name="Verify chain").click()
-    page.get_by_text("the chain is intact").wait_for()
     assert here.outside == []
 
 
