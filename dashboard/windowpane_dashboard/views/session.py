@@ -261,7 +261,7 @@ def explain_missing(requested: str, by_id: Mapping[str, SessionRow], problem: st
         label = escape_markdown(f"{row.project}: {picker_label(row)}")
         st.page_link("views/session.py", label=label, query_params=query)
     st.page_link("views/fleet.py", label="See all sessions", icon=":material/view_list:")
-    st.stop()
+    widget_state.stop()
 
 
 def _open_chosen(session_id: str) -> None:
