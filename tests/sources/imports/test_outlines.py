@@ -133,7 +133,7 @@ def test_what_no_running_import_wrote_is_no_outline(tmp_path: Path, text: str) -
     assert outlined_sessions(tmp_path / "windowpane.db") == []
 
 
-def test_the_next_import_removes_what_an_import_left_that_was_killed(tmp_path: Path) -> None:
+def test_the_next_import_removes_the_outlines_of_a_killed_one(tmp_path: Path) -> None:
     file = tmp_path / "windowpane.db.outlines.json"
     file.write_text('{"pid": 4194999, "outlines": []}')
     with noted_outlines(tmp_path / "windowpane.db"):
