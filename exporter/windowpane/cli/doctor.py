@@ -215,10 +215,7 @@ def _metrics(server: ServerConfig) -> Finding:
     """Check the configured endpoint of the metrics."""
     try:
         require_protection(
-            server.address,
-            has_token=server.bearer_token is not None,
-            has_client_ca=server.tls is not None and server.tls.client_ca is not None,
-            insecure=server.insecure,
+            server.address, has_token=server.bearer_token is not None, tls=server.tls, insecure=server.insecure
         )
     except WindowpaneError as error:
         return Finding("problem", "metrics", str(error))

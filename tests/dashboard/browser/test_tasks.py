@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote
 
 import pytest
 from tests.dashboard.browser.recordings import moved_to, write_with_subagents
+from tests.dashboard.views.test_costs_by_name import fill as fill_with_a_server
 
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.config.loading import load_config
@@ -545,3 +546,23 @@ def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
     assert [row[0] for row in rows] == ["as recorded"]
     expect(reader.page.get_by_role("button", name="Simulate")).to_be_visible()
     assert len(reader.actions) == 3
+
+
+def test_what_the_tools_of_a_server_cost_in_a_repository(site: Callable[..., Any], tmp_path: Path) -> None:
+    """Three actions from Fleet: Trends, the server, the repository."""
+    store = SqliteStore(tmp_path / "windowpane.db")
+    fill_with_a_server(store)
+    store.close()
+    person = Person(site(tmp_path / "windowpane.db"))
+    person.opens()
+    person.clicks(person.page.get_by_role("link", name="Trends"))
+    person.page.wait_for_url("**/trends")
+    person.site.settle()
+    person.picks("Sum by", "tool of db")
+    person.page.wait_for_url("**top=mcp__db*")
+    person.site.settle()
+    person.picks("Repository", "shop")
+    person.page.wait_for_url("**repository=shop*")
+
+    person.reads("mcp__db__query costs most: $")
+    assert len(person.actions) == 4

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from tests.sampling import sampled
 
 from windowpane.config.paths import local_base
-from windowpane.core.events import CheckpointSaved
+from windowpane.core.events import AlertResolved, CheckpointSaved
 from windowpane.report import gather
 from windowpane.sources.imports.progress import noted_progress
 from windowpane.store.embedded import SqliteStore
@@ -136,6 +136,17 @@ def test_the_fleet_page_has_a_headline_and_lists_sessions(small_store: SqliteSto
     assert not app.exception
     assert "live session" in app.subheader[0].value
     assert len(app.dataframe[0].value) == 3
+
+
+def test_the_fleet_has_a_column_of_alerts_only_where_one_fires(
+    small_store: SqliteStore, builders: Any, open_page: OpenPage
+) -> None:
+    assert "alerts" not in open_page("fleet").dataframe[0].proto.column_order
+
+    events = builders.rich(start=time.time() - 800, session_id="in red")
+    small_store.append([event for event in events if not isinstance(event.data, AlertResolved)])
+
+    assert "alerts" in open_page("fleet").dataframe[0].proto.column_order
 
 
 def test_fleet_filters_come_from_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
