@@ -249,7 +249,8 @@ def open_blocks(context: BrowserContext, url: str, middle: int) -> None:
     times = []
     for number in range(SLIDER_ROUNDS + 1):
         page.wait_for_selector(SETTLED, timeout=PATIENCE)
-        block = page.locator(".strip .blocks i:not(.limit)").nth(3 + 3 * number)
+        block = page.locator(".strip .blocks i:not(.limit)").nth(1 + 3 * number)  # a tool result
+        block.evaluate("block => block.scrollIntoView({block: 'center'})")  # not below the navigation
         started = time.perf_counter()
         block.click(force=True)
         page.wait_for_function(f"window.lastBlock !== ({PANEL_TITLE})", timeout=PATIENCE)

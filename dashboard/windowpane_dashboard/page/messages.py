@@ -13,6 +13,7 @@ import streamlit as st
 from windowpane.config.paths import default_store, local_base
 from windowpane.exceptions import SchemaVersionError, StoreError, WindowpaneError
 from windowpane.sources.imports.progress import ImportProgress, running_import
+from windowpane_dashboard.page import widget_state
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def show_failure(what: str, error: Exception, detail: str = "") -> None:
         st.code("windowpane doctor\nwindowpane audit verify", language=None)
     else:
         st.text("Check that the file exists and can be read by this user, then reload this page.")
-    st.stop()
+    widget_state.stop()
 
 
 def show_empty(what: str) -> None:
@@ -55,7 +56,7 @@ def show_empty(what: str) -> None:
     progress = running_import(local_base(default_store()))
     if progress is not None:
         _follow_import(progress)
-        st.stop()
+        widget_state.stop()
     st.subheader("Nothing to show yet", anchor=False)
     st.text(what)
     st.text("Import the sessions that your coding agents have already recorded on this machine:")
@@ -64,7 +65,7 @@ def show_empty(what: str) -> None:
     st.code("windowpane demo", language=None)
     st.text("To watch an agent of your own, start Windowpane inside it:")
     st.code("import windowpane\n\nwindowpane.start()\nclient = windowpane.observe(client)", language=None)
-    st.stop()
+    widget_state.stop()
 
 
 def show_import() -> None:
@@ -103,4 +104,5 @@ def show_unforeseen(error: Exception) -> bool:
         )
         st.text(f"If it fails again, report it with the lines about {type(error).__name__} from the output of:")
         st.code("windowpane dashboard", language=None)
+    widget_state.finish_drawing()
     return True

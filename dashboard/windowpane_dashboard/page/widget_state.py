@@ -9,7 +9,7 @@ which the browser has no older value, and a value that arrives under an outdated
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, NoReturn
 
 import streamlit as st
 
@@ -40,6 +40,12 @@ def finish_drawing() -> None:
     A value sent again would overwrite what the user chose in the meantime.
     """
     st.session_state[UNSENT] = set()
+
+
+def stop() -> NoReturn:
+    """End the page before the end of its script."""
+    finish_drawing()
+    st.stop()
 
 
 def discard_late_values(*controls: str) -> None:

@@ -23,6 +23,7 @@ from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
 from windowpane.text.forecasts import next_event
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
+from windowpane_dashboard.queries.timeline import latest_pressure
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
 FLEET_ROWS: Final = 500
@@ -134,9 +135,9 @@ def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending])
 
 
 def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
-    """Return the band of the row's next event, as its last turn has it."""
-    turns = reader.turns(row.session_id, first=row.turns) if row.turns else ()
-    return next_event(row).band(turns[-1]) if turns else (None, None)
+    """Return the band of the row's next event, as its page has it."""
+    latest = latest_pressure(reader, row.session_id)
+    return (None, None) if latest is None else next_event(row).band(latest)
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:

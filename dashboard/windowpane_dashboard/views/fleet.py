@@ -31,6 +31,7 @@ from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.fleet_search import fleet_search
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
+from windowpane_dashboard.sections.unread_sessions import unread_sessions
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 QUOTAS: Final = 2
@@ -67,6 +68,8 @@ def main() -> None:
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)
+    if store_access.may_write(snapshot):
+        unread_sessions({row.session_id for row in listed.rows}, filters.text)
     if snapshot.projects is None:
         retention_line()
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -111,9 +114,7 @@ def targets(listed: Fleet) -> dict[Subject, Target]:
 
 def warning(listed: Fleet) -> tuple[Phrase, ...]:
     """Return who loses its memory next, which is linked; nothing where no session does."""
-    if not listed.warning:
-        return ()
-    return (Phrase(" "), Phrase(listed.warning, "next"))
+    return (Phrase(" "), Phrase(listed.warning, "next")) if listed.warning else ()
 
 
 def session_table(listed: Fleet, now: float) -> None:
@@ -123,6 +124,7 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     frame = fleet_frame(listed, now)
+    repository_width = min(320, 7 * (2 + int(frame["repository"].str.len().max())))
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
@@ -130,11 +132,11 @@ def session_table(listed: Fleet, now: float) -> None:
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
-        column_order=[name for name in frame.columns if name not in HIDDEN],
+        column_order=[name for name in widgets.without_empty(frame, "alerts") if name not in HIDDEN],
         numbers={"cost": None, "window": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
-            "repository": config.TextColumn(width=190, help="repository or folder, branch"),
+            "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit at the last turn; ≈ estimated"
             ),

@@ -336,6 +336,9 @@ def _is_ours(distribution: Distribution, name: str) -> bool:
 def _has_our_module(distribution: Distribution, name: str) -> bool:
     if _normalized(name) == PACKAGE or PACKAGE in (distribution.read_text("top_level.txt") or "").split():
         return True
+    listed = (distribution.read_text(file) or "" for file in ("RECORD", "installed-files.txt", "SOURCES.txt"))
+    if not any(PACKAGE in text for text in listed):
+        return False  # to take apart what every distribution lists takes half a second
     return any(file.parts[0] in {PACKAGE, f"{PACKAGE}.py"} for file in distribution.files or ())
 
 

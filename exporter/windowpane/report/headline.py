@@ -154,15 +154,19 @@ def turn_headline(
     zone: Zone | None,
     estimated: bool,
     ended: bool,
+    removed_from: float | None = None,
 ) -> str:
-    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
+    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`.
+
+    *removed_from* are its tokens before content was removed; None where none was.
+    """
     size = tokens(used_tokens, estimated=estimated)
     name = f"Turn {turn}" if ended else f"Turn {turn}, not ended"
+    removed = "" if removed_from is None else f"; {tokens(removed_from)} before content was removed"
     if utilization is None or limit_tokens is None:
-        return f"{name}: {size} tokens"
-    return (
-        f"{name}: {size} of {tokens(limit_tokens)} tokens, {percent(utilization)} utilization, {zone_label(zone)}"
-    )
+        return f"{name}: {size} tokens{removed}"
+    share = f"{percent(utilization)} utilization, {zone_label(zone)}"
+    return f"{name}: {size} of {tokens(limit_tokens)} tokens, {share}{removed}"
 
 
 def counted_turns(turns: int, open_turn: int | None) -> str:

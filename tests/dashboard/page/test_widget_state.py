@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from windowpane.exceptions import StoreError
 from windowpane.store.embedded import SqliteStore
+from windowpane_dashboard.page import store_access
 
 OpenPage = Callable[..., AppTest]
 
@@ -95,6 +97,21 @@ def test_another_choice_does_not_set_a_control_again(
     app.run()
 
     assert not control(app, label).proto.set_value
+
+
+def test_a_page_that_ends_early_does_not_set_its_controls_again(
+    small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("locked")
+
+    monkeypatch.setattr(store_access, "compared_sessions", fail)
+    app = open_page("trends")
+
+    app.run()
+
+    assert app.error
+    assert not control(app, "Range").proto.set_value
 
 
 def test_a_late_slider_does_not_undo_the_number_field(app: AppTest) -> None:
