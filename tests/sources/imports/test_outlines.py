@@ -133,6 +133,15 @@ def test_what_no_running_import_wrote_is_no_outline(tmp_path: Path, text: str) -
     assert outlined_sessions(tmp_path / "windowpane.db") == []
 
 
+def test_the_next_import_removes_the_outlines_of_a_killed_one(tmp_path: Path) -> None:
+    file = tmp_path / "windowpane.db.outlines.json"
+    file.write_text('{"pid": 4194999, "outlines": []}')
+    with noted_outlines(tmp_path / "windowpane.db"):
+        pass
+
+    assert not file.exists()
+
+
 def test_titles_of_first_messages_are_made_only_where_the_store_would_hold_them(tmp_path: Path) -> None:
     (path, *_) = sorted(write_sessions(tmp_path / "sessions", 3).glob("0*"))
     (without,) = outlines_of(path, first_message_titles=False)

@@ -105,9 +105,9 @@ class OutlineFile:
         return outline if self._first_calls[outline.first_call] < 2 else replace(outline, cost_dollars=None)
 
     def remove(self) -> None:
-        """Remove the file, unless it is of another import."""
+        """Remove the file, unless it is of another import that runs."""
         note = _read(self._file)
-        if note is not None and note.pid == os.getpid():
+        if note is not None and (note.pid == os.getpid() or not is_running(note.pid)):
             with suppress(OSError):
                 self._file.unlink()
 
