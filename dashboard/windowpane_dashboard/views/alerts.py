@@ -135,14 +135,14 @@ def table_section(listed: Firings, now: float) -> None:
         height="content" if len(frame) <= 12 else 470,
         column_config={
             "severity": config.TextColumn(width=76),
-            "alert": config.TextColumn(width=176),
+            "alert": config.TextColumn(width=172),
+            "what": config.TextColumn(width=248),
             "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=150),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(width=108, help="notified channels, and whether the message arrived"),
-            "what": config.TextColumn(width=320),
         },
     )
     more = f" Only the latest {ALERT_ROWS} are listed: narrow the filters to see others." if listed.more else ""
