@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
+from windowpane.exceptions import StoreError
 from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.imports.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
@@ -179,6 +180,8 @@ def import_recordings(
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
             note.write(number - 1, total)
             outlines.start_reading(path)
+            with suppress(StoreError):  # indexed at the end
+                store.index_text()
 
         def outline(paths: Sequence[Path]) -> None:
             from windowpane.sources.imports.outline import outlined_files
