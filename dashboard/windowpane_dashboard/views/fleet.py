@@ -40,9 +40,10 @@ PAGE, TABLE = "fleet", "fleet_table"
 ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
 HIDDEN: Final = ("agent", "model", "turns", "compactions", *STYLING)  # until a user adds them by the table's menu
 TARGETS: Final[dict[Subject, Target]] = {  # lists that the phrases of the headline link to
-    "critical": Target(PAGE, FleetFilters(severity="critical")),
-    "warned": Target(PAGE, FleetFilters(severity="warning")),
-    "red": Target(PAGE, FleetFilters(zone="red")),
+    "critical": Target(PAGE, FleetFilters(live="critical")),
+    "warned": Target(PAGE, FleetFilters(live="warning")),
+    "red": Target(PAGE, FleetFilters(live="red")),
+    "red soon": Target(PAGE, FleetFilters(live="red soon")),
     "regretting": Target(PAGE, FleetFilters(order="regret")),
 }
 
@@ -60,7 +61,7 @@ def main() -> None:
         fleet_search(snapshot.store, filters, page=PAGE)
         now = time.time()
         since = store_access.live_since_now()
-        query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
+        query = filters.to_store(limit=FLEET_ROWS, since=since, zone=times.reader_zone())
         today = midnight(now, times.reader_zone())
         listed = store_access.fleet(snapshot, query, since, today)
     with head:

@@ -55,7 +55,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "regretting", "failed", "next", "cost",
+    "red soon", "regretting", "failed", "next", "cost",
 ]  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
         (totals.live_critical, "with a critical alert", "critical"),
         (totals.live_warned, "with a warning", "warned"),
         (totals.live_red, "in red", "red"),
-        (totals.live_red_soon, "red soon", None),
+        (totals.live_red_soon, "red soon", "red soon"),
     )
     parts = [Phrase(f"{number:,} {text}", subject) for number, text, subject in needs if number]
     verb = "needs" if totals.live_needing_attention == 1 else "need"

@@ -422,7 +422,7 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     pages = operator.page.context.pages
     operator.opens()
     operator.clicks(headline.get_by_role("link", name="1 with a critical alert"))
-    operator.page.wait_for_url("**/?severity=critical")
+    operator.page.wait_for_url("**/?live=critical")
     operator.site.settle()
 
     operator.site.open("session", session=RED)
