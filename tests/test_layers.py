@@ -21,7 +21,7 @@ ROOT_MODULES = {"windowpane", "windowpane.exceptions", "windowpane.testing", "wi
 
 READ_BY_THE_DASHBOARD = (
     "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report",
-    "sources.imports.progress", "store", "text", "exceptions",
+    "sources.imports.noted_outlines", "sources.imports.progress", "store", "text", "exceptions",
 )  # fmt: skip
 """The parts of `windowpane` that the dashboard may use: nothing that manages, observes or imports a session."""
 

@@ -313,7 +313,7 @@ def of_html_report(session: StoredSession) -> Values:
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
         "velocity": tiles["growth"][0],
         "blocks evicted": tiles["removed"][0],
-        "tokens evicted": tiles["removed"][1].removesuffix(" tokens"),
+        "tokens evicted": tiles["removed"][1].partition(" tokens")[0],
         "fidelity": tiles["facts kept"][0],
         "regrets": tiles["needed again"][0],
         "cost": tiles["cost"][0],

@@ -122,10 +122,12 @@ def test_what_a_compression_lost_is_paid_where_it_is_read_again() -> None:
         (2, ContentRegretted("compression", "same_call", "b1", "b9", 4_000, 1, "id")),
         (2, ContentRegretted("eviction", "same_call", "b2", "b8", 4_000, 1, "id")),
     ]
-    finding = only(SessionEvidence(session(regrets=2), [turn(1), turn(2)], regrets=regrets))
+    call = turn(2, model="claude-sonnet-4-5", input_tokens=10_000, cache_read_tokens=5_000, output_tokens=0)
+    finding = only(SessionEvidence(session(regrets=2), [turn(1), call], regrets=regrets))
 
     assert (finding.kind, finding.evidence[0].block_id) == ("lost_content", "b9")
-    assert finding.dollars == pytest.approx(0.04)
+    read_share = 0.1  # a token from the cache costs a tenth
+    assert finding.dollars == pytest.approx(0.1 * 4_000 / (5_000 + 5_000 * read_share))
 
 
 def test_the_most_expensive_finding_comes_first() -> None:

@@ -1,4 +1,5 @@
 // The dialog takes the keyboard as it opens; its field takes it from there, as soon as it is drawn.
+// Text that is no entry can be searched for; Streamlit offers to "add" it.
 export default function () {
   let attempts = 40;
   const poll = setInterval(() => {
@@ -6,5 +7,16 @@ export default function () {
     field?.focus();
     if (document.activeElement === field || (attempts -= 1) === 0) clearInterval(poll);
   }, 25);
-  return () => clearInterval(poll);
+  const renamed = new MutationObserver(() => {
+    const texts = document.evaluate('//*[@role="option"]//text()[starts-with(., "Add: ")]', document, null, 6);
+    for (let place = 0; place < texts.snapshotLength; place += 1) {
+      const text = texts.snapshotItem(place);
+      text.data = text.data.replace("Add: ", "Find: ");
+    }
+  });
+  renamed.observe(document.body, { childList: true, characterData: true, subtree: true });
+  return () => {
+    clearInterval(poll);
+    renamed.disconnect();
+  };
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.store.reads.project_reader import EventReader
 from windowpane_dashboard.page import messages, session_picker, store_access
 from windowpane_dashboard.queries.filters import (
     AlertFilters,
@@ -15,6 +17,7 @@ from windowpane_dashboard.queries.filters import (
     FleetFilters,
     Parameters,
     ReplayAddress,
+    SearchAddress,
     SessionAddress,
 )
 from windowpane_dashboard.queries.titles import picker_label
@@ -54,17 +57,22 @@ def _close() -> None:
 def _choose() -> None:
     """Draw the list; a choice opens its page, Escape closes it."""
     with messages.report_read_errors("The sessions cannot be listed"):
-        rows = session_picker.offered_sessions(store_access.open_snapshot()).values()
+        snapshot = store_access.open_snapshot()
+        rows = session_picker.offered_sessions(snapshot).values()
         here = SessionAddress.from_query(st.query_params.to_dict()).session
         sessions = [Entry(picker_label(row), "session", SessionAddress(row.session_id)) for row in rows]
         chosen = st.selectbox(
             "Page, action or session",
             [*pages(), *actions(here), *sessions],
             index=None,
-            format_func=lambda entry: plain(entry.label),
-            placeholder="Type a page, an action, or a session's title",
+            format_func=lambda entry: plain(entry if isinstance(entry, str) else entry.label),
+            placeholder="A page, an action, a session's title, or text to search for",
+            filter_mode="contains",
+            accept_new_options=True,
         )
     _focus(key="palette_focus", height="content")
+    if isinstance(chosen, str):
+        chosen = destination(snapshot.store, chosen, [*pages(), *actions(here)])
     if chosen is not None:
         _close()
         st.switch_page(f"views/{chosen.page}.py", query_params=chosen.address.to_query())
@@ -73,6 +81,17 @@ def _choose() -> None:
 def pages() -> list[Entry]:
     """Return the pages."""
     return [Entry(f"Page: {name.capitalize()}", name) for name in PAGES]
+
+
+def destination(store: EventReader, text: str, entries: Sequence[Entry]) -> Entry:
+    """Return where typed *text* leads: an entry, a session, those that the fleet finds, or the content search."""
+    matches = [entry for entry in entries if text.casefold() in entry.label.casefold()]
+    if matches:
+        return matches[0]
+    rows = store.sessions(FleetFilters(text=text).to_store(limit=2))
+    if len(rows) == 1 or (rows and store.session(text) is not None):
+        return Entry(text, "session", SessionAddress(text if len(rows) > 1 else rows[0].session_id))
+    return Entry(text, "fleet", FleetFilters(text=text)) if rows else Entry(text, "search", SearchAddress(text))
 
 
 def actions(session: str | None) -> list[Entry]:

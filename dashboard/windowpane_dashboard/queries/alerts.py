@@ -13,7 +13,7 @@ import pandas as pd
 from windowpane.alerts.rules import RULES_BY_NAME
 from windowpane.core.events import NotificationDelivered, NotificationFailed, RulesFollowed
 from windowpane.core.times import is_live
-from windowpane.core.vocabulary import SEVERITIES, Severity
+from windowpane.core.vocabulary import SEVERITIES, Severity, counts_as_lost
 from windowpane.metrics.families import session_label
 from windowpane.report.headline import Phrase, Subject, joined
 from windowpane.report.rule_survival import reported_rules
@@ -285,7 +285,7 @@ def lost_rules_of(reader: EventReader, row: AlertRow) -> list[str]:
         for one in _at(reader, row, row.fired_turn, "rules.followed")
         if isinstance(data := one.event.data, RulesFollowed)
         for rule in reported_rules(data, row.fired_turn, reader.content).lost
-        if rule.source != "system" and rule.text
+        if counts_as_lost(rule.source, rule.fate) and rule.text
     ]
 
 

@@ -188,7 +188,8 @@ def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
 
 def faults_count(fidelity: FidelityEvaluated | None) -> str:
     """Return the number of faults found in a replacement; unknown where it was not evaluated."""
-    return UNKNOWN if fidelity is None or not fidelity.facts_total else str(len(faults_of(fidelity)))
+    faults = 0 if fidelity is None else len(faults_of(fidelity))
+    return str(faults) if faults or (fidelity is not None and fidelity.facts_total) else UNKNOWN
 
 
 def sentence(text: str) -> str:
@@ -232,13 +233,10 @@ class DiffSide:
     lines: tuple[DiffLine, ...]
     omitted: int
     """Lines that are not shown."""
+    changed: int
+    """Lines, shown or not, that the other side does not have."""
     is_cut: bool = False
     """The middle of a long line is omitted."""
-
-    @property
-    def changed(self) -> int:
-        """Lines that the other side does not have."""
-        return sum(line.state != "same" for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +315,8 @@ def _diff_side(
         for line in lines[start : start + LINES]
     )
     is_cut = any(len(line) > length for line in lines[start : start + LINES])
-    return DiffSide(visible, len(lines) - len(visible), is_cut=is_cut)
+    changed = sum(_bare(line) not in other for line in lines)
+    return DiffSide(visible, len(lines) - len(visible), changed, is_cut=is_cut)
 
 
 def _cut(line: str, length: int) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from windowpane.core.events import PAYLOADS
 from windowpane.core.vocabulary import Severity, Zone
-from windowpane.store.filters import EventFilter, FleetOrder, SessionFilter
+from windowpane.store.filters import Attention, EventFilter, FleetOrder, SessionFilter
 
 MAXIMUM_TEXT: Final = 500
 """Characters of a free-text filter."""
@@ -111,19 +111,25 @@ class FleetFilters(Parameters):
     source: str | None = None
     zone: Zone | None = None
     severity: Severity | None = None
+    live: Attention | None = None
+    """Only live sessions that need attention for this reason, as the headline counts them."""
     text: str | None = None
     dates: DateRange | None = None
     """Only sessions that were active on one of these days."""
     order: FleetOrder = "pressure"
     project: str | None = None
 
-    def to_store(self, *, limit: int, live_first_since: float | None = None, zone: tzinfo = UTC) -> SessionFilter:
-        """Return the query to the store for at most *limit* sessions; days are those of *zone*."""
+    def to_store(self, *, limit: int, since: float | None = None, zone: tzinfo = UTC) -> SessionFilter:
+        """Return the query to the store for at most *limit* sessions; days are those of *zone*.
+
+        Sessions are live that had an event since *since*; by pressure they come first.
+        """
         at_from, at_to = self.dates.bounds(zone) if self.dates else (None, None)
         return SessionFilter(
             agent=self.agent, model=self.model, source=self.source, zone=self.zone,
             severity=self.severity, text=self.text, at_from=at_from, at_to=at_to, order=self.order,
-            live_first_since=live_first_since if self.order == "pressure" else None, limit=limit,
+            live_first_since=since if self.order == "pressure" else None, limit=limit, attention=self.live,
+            live_since=since if self.live else None,
         )  # fmt: skip
 
 

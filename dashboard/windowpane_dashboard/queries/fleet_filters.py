@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import date, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 from windowpane.core.vocabulary import SEVERITIES, ZONES
-from windowpane.store.filters import FleetOrder
+from windowpane.store.filters import Attention, FleetOrder
 from windowpane.text.zones import zone_label
 from windowpane_dashboard.queries.filters import DateRange, FleetFilters
 
@@ -42,6 +42,7 @@ def offered(facets: Mapping[str, Sequence[str]], today: date) -> dict[str, Filte
     """Return the filters to choose from, by their text; *facets* are what the store has."""
     filters = [
         *(Filter("agent", name) for name in facets.get("agents", ())),
+        *(Filter("live", reason) for reason in get_args(Attention)),
         *(Filter("zone", zone) for zone in reversed(ZONES)),
         *(Filter("severity", severity) for severity in reversed(SEVERITIES)),
         *(Filter("order", order) for order in ORDERS),

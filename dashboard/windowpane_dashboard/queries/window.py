@@ -11,6 +11,7 @@ import pandas as pd
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import scaled_to
+from windowpane.report.calls import new_input_dollars
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import UNKNOWN, count
@@ -166,25 +167,28 @@ def _regret_text(row: BlockRow) -> str:
     return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
 
 
-def regretted_blocks(reader: EventReader, session_id: str, turns: pd.DataFrame) -> pd.DataFrame:
-    """Return the blocks that were needed again after their removal, the largest first.
+def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.DataFrame:
+    """Return the blocks that were needed again up to turn *last* after their removal, the largest first.
 
-    `dollars` is the block's share, by tokens, of the input cost of the call that read it again.
+    `dollars` is what the call paid for the block that sent it anew.
     """
-    last = int(turns["turn"].iloc[-1]) + 1 if len(turns) else 1
-    rows = reader.removed_blocks(session_id, last, limit=REGRET_ROWS, regretted=True)
-    price = (turns["cost_dollars"] / turns["input_tokens"].where(turns["input_tokens"] > 0)).to_numpy()
-    a_token = dict(zip(turns["turn"], price, strict=True))
+    rows = reader.removed_blocks(session_id, last + 1, limit=REGRET_ROWS, regretted=True)
     again = [row.regretted_turn or 0 for row in rows]
+    calls = (
+        {row.turn: row for row in reader.turns(session_id, first=min(again), last=max(again))} if again else {}
+    )
     frame = pd.DataFrame(
         {
             "what": [block_name(row) for row in rows],
             "target": [row.target or "" for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "dollars": pd.array(
-                [a_token.get(back, float("nan")) * row.tokens for row, back in zip(rows, again, strict=True)],
-                dtype="float64",
-            ),
+                [
+                    new_input_dollars(calls[back], row.tokens) if back in calls else None
+                    for row, back in zip(rows, again, strict=True)
+                ],
+                dtype="Float64",
+            ).to_numpy("float64", na_value=float("nan")),
             "again": pd.array(again, dtype="int64"),
             "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "why": [removal_text(row) for row in rows],

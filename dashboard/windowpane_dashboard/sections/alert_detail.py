@@ -37,7 +37,7 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
     """Draw a firing with its end, its deliveries and the runbook's entry."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
     for text in (row.summary, *lost_rules_of(store, row)):
-        widgets.show_text(f"{text.rstrip('.')}.")
+        widgets.show_text(f"{text}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
     st.caption(
         escape_markdown(

@@ -139,7 +139,7 @@ def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
     rules = reported_rules(compression.rules, compression.turn, store.content)
     widgets.show_text(f"{rules.summary}.")
     for rule in filter(lambda rule: rule.text, rules.lost):
-        widgets.show_text(sentence(rule.label.rstrip(".")))
+        widgets.show_text(sentence(rule.label))
 
 
 def _facts(store: EventReader, compression: EvaluatedCompression) -> None:

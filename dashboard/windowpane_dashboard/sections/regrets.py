@@ -19,7 +19,8 @@ TABLE = "regrets_table"
 
 def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> None:
     """Draw the list, the largest first."""
-    frame, last = regretted_blocks(store, row.session_id, timeline.turns), int(timeline.turns["turn"].iloc[-1])
+    last = int(timeline.turns["turn"].iloc[-1])
+    frame = regretted_blocks(store, row.session_id, last)
     st.text(regrets_summary(frame))
     widgets.table(
         widgets.without_empty(frame, "dollars").drop(columns="session_turn"),
@@ -35,7 +36,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "tokens": st.column_config.NumberColumn("tokens again", width=92),
             "dollars": st.column_config.NumberColumn(
-                "≈ cost", width=76, help="Its share, by tokens, of that call."
+                "≈ cost", width=76, help="What the call paid that sent it anew; each later call sends it too."
             ),
             "preview": st.column_config.TextColumn(width=220),
             "block": st.column_config.TextColumn(width=64),
@@ -48,6 +49,6 @@ def regrets_summary(frame: pd.DataFrame) -> str:
     """Return a sentence about their number and cost."""
     several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
     money = frame["dollars"].dropna()
-    cost = f", about {dollars(float(money.sum()))} of the calls that read them again" if len(money) else ""
+    cost = f", about {dollars(float(money.sum()))} in the calls that sent them anew" if len(money) else ""
     paid = tokens(float(frame["tokens"].sum()))
     return f"{several} were removed and needed again: {paid} tokens paid again{cost}."

@@ -76,7 +76,7 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
     name = f"{severity_label(alert.severity)}: {alert_title(alert.alert)} at turn {alert.fired_turn}"
     text = "; ".join([alert.summary, *lost_rules_of(store, alert)[:1]])
     with st.container(key="alert_line"):
-        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(plain(text).rstrip('.'))}.")
+        st.markdown(f"**{escape_markdown(name)}.** {escape_markdown(plain(text))}.")
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:

@@ -92,6 +92,7 @@ def heading_text(values: pd.Series, turn: int) -> str:
         zone=values["zone"],
         estimated=values["count_source"] == "estimate",
         ended=bool(values["ended"]),
+        removed_from=None if pd.isna(values["used_after"]) else values["used_before"],
     )
 
 

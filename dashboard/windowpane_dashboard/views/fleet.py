@@ -31,6 +31,7 @@ from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.fleet_search import fleet_search
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
+from windowpane_dashboard.sections.unread_sessions import unread_sessions
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 QUOTAS: Final = 2
@@ -39,9 +40,10 @@ PAGE, TABLE = "fleet", "fleet_table"
 ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
 HIDDEN: Final = ("agent", "model", "turns", "compactions", *STYLING)  # until a user adds them by the table's menu
 TARGETS: Final[dict[Subject, Target]] = {  # lists that the phrases of the headline link to
-    "critical": Target(PAGE, FleetFilters(severity="critical")),
-    "warned": Target(PAGE, FleetFilters(severity="warning")),
-    "red": Target(PAGE, FleetFilters(zone="red")),
+    "critical": Target(PAGE, FleetFilters(live="critical")),
+    "warned": Target(PAGE, FleetFilters(live="warning")),
+    "red": Target(PAGE, FleetFilters(live="red")),
+    "red soon": Target(PAGE, FleetFilters(live="red soon")),
     "regretting": Target(PAGE, FleetFilters(order="regret")),
 }
 
@@ -59,7 +61,7 @@ def main() -> None:
         fleet_search(snapshot.store, filters, page=PAGE)
         now = time.time()
         since = store_access.live_since_now()
-        query = filters.to_store(limit=FLEET_ROWS, live_first_since=since, zone=times.reader_zone())
+        query = filters.to_store(limit=FLEET_ROWS, since=since, zone=times.reader_zone())
         today = midnight(now, times.reader_zone())
         listed = store_access.fleet(snapshot, query, since, today)
     with head:
@@ -67,6 +69,8 @@ def main() -> None:
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)
+    if store_access.may_write(snapshot):
+        unread_sessions({row.session_id for row in listed.rows}, filters.text)
     if snapshot.projects is None:
         retention_line()
     store_access.rerun_on_change(snapshot, page=PAGE)

@@ -222,10 +222,9 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     if requested not in rows:
         # An agent whose events have a project's token links to the id that it knows, without the project.
         by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
-        if not by_id and store_access.may_write(snapshot) and read_recording(requested):
-            st.rerun()
+        problem = read_recording(requested) if not by_id and store_access.may_write(snapshot) else ""
         if len(by_id) != 1:
-            explain_missing(requested, by_id)
+            explain_missing(requested, by_id, problem)
         rows |= by_id
         (requested,) = by_id
     key = widget_state.fresh_key(CHOICE, requested)
@@ -240,22 +239,23 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     return rows[requested]
 
 
-def read_recording(requested: str) -> bool:
-    """Import the recording of a session that is not stored yet, once; return whether there is one."""
-    if st.session_state.get(READ) == requested:
-        return False
-    st.session_state[READ] = requested
-    with st.spinner("Looking for the recording of this session"):
-        return import_session(requested)
+def read_recording(requested: str) -> str:
+    """Import the recording of a session that is not stored yet and draw the page again; then return why not."""
+    read, problem = st.session_state.get(READ, ("", ""))
+    if read != requested:
+        with st.spinner("Reading the recording of this session"):
+            st.session_state[READ] = requested, import_session(requested)
+        st.rerun()
+    return str(problem)
 
 
-def explain_missing(requested: str, by_id: Mapping[str, SessionRow]) -> NoReturn:
+def explain_missing(requested: str, by_id: Mapping[str, SessionRow], problem: str) -> NoReturn:
     """Report that the session of the address is not stored, or link to those that it may name; stop the page."""
     several = "Several projects have a session of this name."
     st.warning(several if by_id else "This session is not in the store.", icon=":material/search_off:")
     widgets.show_text(requested)
     if not by_id:
-        st.text("It may have been pruned, or the address is incomplete.")
+        widgets.show_text(problem or "It may have been pruned, or the address is incomplete.")
     for session_id, row in by_id.items():
         query = SessionAddress(session_id).to_query()
         label = escape_markdown(f"{row.project}: {picker_label(row)}")

@@ -22,8 +22,6 @@ from windowpane.alerts.rules import (
     LOOP_REPEATS,
     LOOP_TURNS,
     MINIMUM_OUTPUT_RATIO,
-    REGRET_TURNS,
-    SPIKE_MULTIPLE,
     Rule,
 )
 from windowpane.core.events import (
@@ -42,7 +40,8 @@ from windowpane.core.events import (
     WindowRolled,
     ZoneChanged,
 )
-from windowpane.core.vocabulary import LOST_FATES, REWOUND, STATIC_TYPES, ZONES
+from windowpane.core.limits import REGRET_TURNS, SPIKE_MULTIPLE
+from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES, counts_as_lost
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -348,17 +347,11 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
             return (Occurrence("reduction.exhausted", None),)
         case WindowRolled():
             return (Occurrence("window.rolled", data.tokens_before),)
-        case RulesFollowed():
-            return _lost_rules(data)
+        case RulesFollowed() if data.lost:
+            lost = (rule.text for rule in data.outcomes if counts_as_lost(rule.source, rule.fate))
+            return (Occurrence("rule.lost", data.lost, subject=next(filter(None, lost), "")),)
         case _:
             return ()
-
-
-def _lost_rules(data: RulesFollowed) -> tuple[Occurrence, ...]:
-    if not data.lost:
-        return ()
-    texts = (rule.text for rule in data.outcomes if rule.fate in LOST_FATES and rule.source != "system")
-    return (Occurrence("rule.lost", data.lost, subject=next(filter(None, texts), "")),)
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,12 +25,13 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
+from windowpane.exceptions import StoreError
 from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.imports.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.table import Table
 
@@ -161,7 +162,8 @@ def import_recordings(
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
-    from windowpane.sources.imports.progress import noted_progress
+    from windowpane.sources.imports.noted_outlines import noted_outlines
+    from windowpane.sources.imports.progress import another_import, noted_progress
 
     config = project_config(options.project)
     last_import = LastImport(key, paths)
@@ -170,16 +172,32 @@ def import_recordings(
         open_to_write(store_path, capture=options.capture) as store,
         progress_bar(quiet=quiet) as progress,
         noted_progress(local_base(store.address)) as note,
+        noted_outlines(local_base(store.address)) as outlines,
     ):
         task = progress.add_task("reading", total=None)
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
             note.write(number - 1, total)
+            outlines.start_reading(path)
+            with suppress(StoreError):  # indexed at the end
+                store.index_text()
 
-        reports = _read(paths, store, config, options, newest_first=newest_first, progress=show)
+        def outline(paths: Sequence[Path]) -> None:
+            from windowpane.sources.imports.outline import outlined_files
+
+            done = outlined_files(paths, first_message_titles=config.store.first_message_titles)
+            for number, (path, sessions) in enumerate(done, 1):
+                outlines.add(path, sessions)
+                progress.update(task, description="listing sessions", completed=number, total=len(paths))
+            outlines.finish()
+
+        reports = _read(
+            paths, store, config, options, newest_first=newest_first, progress=show,
+            outline=outline if options == ImportOptions() else None,  # a dashboard reads without options
+        )  # fmt: skip
         progress.update(task, completed=len(reports), description="indexing for search")
-        while store.index_text():
+        while not another_import(local_base(store.address)) and store.index_text():  # else that one indexes all
             progress.refresh()
         last_import.remember(store, reports)
         store.flush()
@@ -197,6 +215,7 @@ def _read(
     *,
     newest_first: bool,
     progress: Progress,
+    outline: Callable[[Sequence[Path]], object] | None,
 ) -> list[FileReport]:
     from windowpane.alerts.rules import configured
     from windowpane.sources.imports.importer import import_paths
@@ -225,6 +244,7 @@ def _read(
             memory=RememberedFiles(store, playback, rules=rules),
             workers=workers,
             newest_first=newest_first,
+            outline=outline,
         )
 
 

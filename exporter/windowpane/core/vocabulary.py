@@ -6,6 +6,7 @@ metric labels, all without conversion.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 OWN_SOURCE: Final = "windowpane"
@@ -84,6 +85,22 @@ RULE_FATES: Final[tuple[RuleFate, ...]] = get_args(RuleFate)
 """From the mildest to the worst."""
 LOST_FATES: Final[tuple[RuleFate, ...]] = ("contradicted", "lost")
 """Those of a rule that is not visible any more, the worst first."""
+
+
+def counts_as_lost(source: RuleSource, fate: RuleFate) -> bool:
+    """Return whether a session has lost a rule; each call renews those of the system prompt."""
+    return source != "system" and fate in LOST_FATES
+
+
+def lost_count(counts: Mapping[RuleSource, Mapping[RuleFate, int]]) -> int:
+    """Return the number of lost rules by the *counts* of each source."""
+    return sum(
+        number
+        for source, fates in counts.items()
+        for fate, number in fates.items()
+        if counts_as_lost(source, fate)
+    )
+
 
 COMPONENT_OF: Final[dict[ContentType, Component]] = {
     "system_prompt": "system_prompt",

@@ -249,8 +249,8 @@ class EventReducer:
             self._evicted_tokens.add(row, unstated, (data.policy, "unattributed"))
 
     def _rules_counted(self, row: Row, data: events.RulesFollowed) -> None:
-        for source in RULE_SOURCES:
-            for fate, count in getattr(data, source).items():
+        for source, fates in data.by_source.items():
+            for fate, count in fates.items():
                 self._rules_followed.add(row, count, (fate, source))
 
     def _content_compressed(self, row: Row, data: events.ContentCompressed) -> None:

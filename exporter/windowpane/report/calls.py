@@ -1,11 +1,13 @@
-"""The calls of a session that count: those that ended, that sent tokens, and the one that was fullest."""
+"""The calls of a session that count: those that ended, that sent tokens, the fullest one; what new input cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from windowpane.core.events import ZoneChanged
+from windowpane.core.events import Usage, ZoneChanged
+from windowpane.models.catalog import packaged_catalog
 from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from windowpane.core.vocabulary import Zone
     from windowpane.store.records import SessionRow, TurnRow
 
+PriceOf = Callable[[str, Usage, float | None], float | None]
+"""Dollars of a model's call at published prices; None without one."""
 MAXIMUM_CHANGES: Final = 10_000
 """Changes of the zone that are read."""
 
@@ -66,3 +70,34 @@ def _turn_entered(reader: EventReader, session: SessionRow, zone: Zone) -> int |
         one.context.turn for one in changes if isinstance(one.data, ZoneChanged) and one.data.to_zone == zone
     )
     return next(turns, 0) or None
+
+
+def usage_of(row: TurnRow) -> Usage:
+    """Return the usage of a call, its input without what the cache read or wrote."""
+    read, written = row.cache_read_tokens or 0, row.cache_write_tokens or 0
+    return Usage(
+        input_tokens=max(0, (row.input_tokens or 0) - read - written),
+        output_tokens=row.output_tokens or 0,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
+
+
+def new_input_dollars(row: TurnRow, tokens: int, price_of: PriceOf | None = None) -> float | None:
+    """Return what *tokens* cost that a call sent for the first time; None without a published price.
+
+    They have their share of the price of the input that was not read from the cache.
+    """
+    usage = usage_of(row)
+    sent = usage.input_tokens + usage.cache_write_tokens
+    if not row.cost_dollars or not sent:
+        return None
+    price_of = price_of or packaged_catalog().cost_dollars
+    call = replace(usage, output_tokens=0)
+    read = Usage(cache_read_tokens=sent + usage.cache_read_tokens)
+    prices = [price_of(row.model, priced, row.at) for priced in (usage, call, read)]
+    if None in prices or not prices[0]:
+        return None
+    whole, input_, all_read = (price or 0.0 for price in prices)
+    new = input_ - all_read * usage.cache_read_tokens / read.cache_read_tokens
+    return row.cost_dollars * max(0.0, new) / whole * min(1.0, tokens / sent)

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from windowpane.core.events import CacheBroken, Usage
+from windowpane.core.events import CacheBroken
 from windowpane.core.vocabulary import Component
 from windowpane.models.catalog import packaged_catalog
+from windowpane.report.calls import PriceOf, usage_of
 from windowpane.report.findings import Finding, FindingKind
 from windowpane.store.records import TurnRow
 from windowpane.text.formats import dollars
-
-PriceOf = Callable[[str, Usage, float | None], float | None]
-"""Dollars of a model's call at published prices; None without one."""
 
 CARRIED: Final[dict[Component, str]] = {
     "tool_results": "sending tool results",
@@ -137,13 +135,7 @@ def _parts(row: TurnRow, broken: float, price_of: PriceOf) -> Iterable[tuple[str
 
 def _reply_share(row: TurnRow, price_of: PriceOf) -> float | None:
     """Return the share of the output in the price of a call; None where its model has no published price."""
-    read, written = row.cache_read_tokens or 0, row.cache_write_tokens or 0
-    usage = Usage(
-        input_tokens=max(0, (row.input_tokens or 0) - read - written),
-        output_tokens=row.output_tokens or 0,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )
+    usage = usage_of(row)
     whole = price_of(row.model, usage, row.at)
     if not whole:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal, TypeVar
@@ -23,7 +23,7 @@ from windowpane.core.times import is_live
 from windowpane.core.tracking.prompt_cache import LONG_LIFETIME_SECONDS, SHORT_LIFETIME_SECONDS
 from windowpane.core.vocabulary import CacheBreakCause
 from windowpane.report.block_sizes import scaled_to
-from windowpane.report.calls import sent_calls
+from windowpane.report.calls import new_input_dollars, sent_calls
 from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow, intact_events
@@ -450,7 +450,7 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
         "Pin what is used again, or compact older content first."
         if data.is_own
         else "Name what must survive in the instructions of the compaction.",
-        _share_of_cost(data, data.turns, lambda turn: fetched[turn.turn]),
+        _sent_anew(data, fetched),
         tuple(
             Evidence(
                 turn,
@@ -462,6 +462,16 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
         ),
         data.trial("hybrid", "priority"),
     )  # fmt: skip
+
+
+def _sent_anew(data: SessionEvidence, fetched: Mapping[int, int]) -> float | None:
+    """Return what fetched tokens cost in the calls that first sent them; None without any price."""
+    remaining, costs = data.remaining_dollars, list[float]()
+    for turn in data.turns:
+        cost = new_input_dollars(turn, fetched[turn.turn]) if fetched.get(turn.turn) else None
+        if cost is not None:
+            costs.append(min(cost, remaining[turn.turn]))
+    return math.fsum(costs) if costs else None
 
 
 _RULES: Final[tuple[Callable[[SessionEvidence], Iterator[Finding]], ...]] = (

@@ -55,7 +55,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "regretting", "failed", "next", "cost",
+    "red soon", "regretting", "failed", "next", "cost",
 ]  # fmt: skip
 
 
@@ -154,15 +154,19 @@ def turn_headline(
     zone: Zone | None,
     estimated: bool,
     ended: bool,
+    removed_from: float | None = None,
 ) -> str:
-    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`."""
+    """Return the size of a turn's window: `Turn 40: 118,204 of 131,072 tokens, 90% utilization, ● red`.
+
+    *removed_from* are its tokens before content was removed; None where none was.
+    """
     size = tokens(used_tokens, estimated=estimated)
     name = f"Turn {turn}" if ended else f"Turn {turn}, not ended"
+    removed = "" if removed_from is None else f"; {tokens(removed_from)} before content was removed"
     if utilization is None or limit_tokens is None:
-        return f"{name}: {size} tokens"
-    return (
-        f"{name}: {size} of {tokens(limit_tokens)} tokens, {percent(utilization)} utilization, {zone_label(zone)}"
-    )
+        return f"{name}: {size} tokens{removed}"
+    share = f"{percent(utilization)} utilization, {zone_label(zone)}"
+    return f"{name}: {size} of {tokens(limit_tokens)} tokens, {share}{removed}"
 
 
 def counted_turns(turns: int, open_turn: int | None) -> str:
@@ -236,7 +240,7 @@ def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
         (totals.live_critical, "with a critical alert", "critical"),
         (totals.live_warned, "with a warning", "warned"),
         (totals.live_red, "in red", "red"),
-        (totals.live_red_soon, "red soon", None),
+        (totals.live_red_soon, "red soon", "red soon"),
     )
     parts = [Phrase(f"{number:,} {text}", subject) for number, text, subject in needs if number]
     verb = "needs" if totals.live_needing_attention == 1 else "need"

@@ -63,6 +63,7 @@ def _tiles(report: SessionReport) -> str:
     share = formats.percent(session.utilization, estimated=session.is_estimated)
     ahead = next_event(session)
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
+    besides = f", besides {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
     values = [
         ("utilization", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
@@ -71,7 +72,7 @@ def _tiles(report: SessionReport) -> str:
         (
             "removed",
             f"{session.evicted_blocks:,}",
-            f"{formats.tokens_short(session.evicted_tokens)} tokens",
+            f"{formats.tokens_short(session.evicted_tokens)} tokens{besides}",
         ),
         ("facts kept", formats.ratio(session.fidelity), "last compaction, 0 to 1"),
         ("needed again", f"{session.regrets:,}", "removed blocks"),

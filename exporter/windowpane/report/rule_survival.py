@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Final, NamedTuple
 
 from windowpane.core.events import NO_RULES, RulesFollowed
-from windowpane.core.vocabulary import LOST_FATES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
+from windowpane.core.vocabulary import LOST_FATES, RULE_FATES, RuleFate, RuleSource, lost_count
 from windowpane.store.filters import EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import intact_events
@@ -32,9 +32,11 @@ class ReportedRule:
 
     @property
     def label(self) -> str:
-        """The rule with its fate and source: `lost, user: never push`."""
+        """The rule with its fate and source, without its full stop: `lost, user: never push`."""
         label = f"{RULE_FATE_LABELS[self.fate]}, {RULE_SOURCE_LABELS[self.source]}"
-        return label if self.text is None else f"{label}: {shorten(self.text, SHOWN_CHARACTERS, placeholder='…')}"
+        if self.text is None:
+            return label
+        return f"{label}: {shorten(self.text, SHOWN_CHARACTERS, placeholder='…').rstrip('.')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,17 @@ class ReportedRules:
     """Rules by what became of them; empty if that is unknown."""
     counts_by_source: dict[RuleSource, dict[RuleFate, int]]
     survival: float | None
-    lost_count: int
-    """Rules of the user and of memory files that are lost or reversed."""
     lost: tuple[ReportedRule, ...]
     followed_by_compactions: tuple[int, ...]
     visible_by_compactions: tuple[int, ...]
     unrecorded: tuple[RuleSource, ...]
     note: str
     """Reason why nothing is known."""
+
+    @property
+    def lost_count(self) -> int:
+        """Rules of the user and of memory files that are lost or reversed."""
+        return lost_count(self.counts_by_source)
 
     @property
     def is_unknown(self) -> bool:
@@ -80,9 +85,8 @@ def reported_rules(data: RulesFollowed, turn: int, text_of: Callable[[str], str 
         turn,
         data.compaction,
         counts,
-        {source: dict(getattr(data, source)) for source in RULE_SOURCES if getattr(data, source)},
+        {source: fates for source, fates in data.by_source.items() if fates},
         data.survival,
-        data.lost,
         tuple(ReportedRule(rule.fate, rule.source, text_of(rule.digest)) for rule in listed),
         data.followed_by_compactions,
         data.visible_by_compactions,

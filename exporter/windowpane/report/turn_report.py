@@ -73,6 +73,7 @@ class TurnReport:
         return turn_headline(
             turn.turn, turn.used_tokens, limit_tokens=turn.limit_tokens, utilization=turn.utilization,
             zone=turn.zone, estimated=turn.count_source == "estimate", ended=turn.used_final is not None,
+            removed_from=None if turn.used_after is None else turn.used_before,
         )  # fmt: skip
 
 

@@ -15,6 +15,8 @@ OnUnreadable = Callable[[int, EventFormatError], object]
 
 FleetOrder = Literal["pressure", "recent", "cost", "regret"]
 """Order of a list of sessions; see `store.reads.fleet`."""
+Attention = Literal["critical", "warning", "red", "red soon"]
+"""Reason for which a live session needs attention: its worst firing alert, or its zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class SessionFilter:
     severity: Severity | None = None
     live_since: float | None = None
     """Only sessions with an event at or after this time and no end."""
+    attention: Attention | None = None
+    """Only sessions that need attention for this reason; for live ones, so with `live_since`."""
     live_first_since: float | None = None
     """Sessions with an event at or after this time and no end come before the others, whatever the order."""
     at_from: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sqlite3 import Connection
 from typing import Final
 
 from windowpane.store.database import Database
@@ -35,7 +36,7 @@ class ReadFile:
     """The result as the importer wrote it."""
 
 
-def load(connection: Database, path: str) -> ReadFile | None:
+def load(connection: Database | Connection, path: str) -> ReadFile | None:
     """Return what is remembered of the file at *path*."""
     row = connection.execute(_READ, (path,)).fetchone()
     return None if row is None else ReadFile(FileState(*row[:4]), row[4])

@@ -129,15 +129,15 @@ def dollars(value: float | None, *, estimated: bool = False, stated: bool = Fals
     """Return US dollars: `$0.42`, `$0.0012`, `$1,204`, `<$0.0001`, `≈$0.42`, `$0.42*` for a stated total."""
     if value is None or math.isnan(value):
         return UNKNOWN
-    if stated:
-        return dollars(value) + STATED
-    if estimated:
-        return ESTIMATED + dollars(value)
-    if value == 0 or 0.01 <= abs(value) < 1_000:
+    if stated or estimated:
+        return dollars(value) + STATED if stated else ESTIMATED + dollars(value)
+    if value < 0:
+        return f"-{dollars(-value)}"
+    if value == 0 or 0.01 <= value < 1_000:
         return f"${value:,.2f}"
-    if 0 < value < 0.00005:
+    if value < 0.00005:
         return "<$0.0001"
-    return f"${value:,.0f}" if abs(value) >= 1_000 else f"${value:.4f}"
+    return f"${value:,.0f}" if value >= 1_000 else f"${value:.4f}"
 
 
 def seconds(value: float | None) -> str:

@@ -69,6 +69,9 @@ def faults_of(data: FidelityEvaluated) -> Sequence[str]:
 
 def soundness_text(data: FidelityEvaluated, *, is_judged: bool = False) -> str:
     """Return the faults of a replacement; others are possible. *is_judged* if a judge was asked as well."""
-    if is_judged:
-        return "; ".join(faults_of(data)) or "no fault found"
-    return "; ".join(faults_of(data)) or NO_FAULT.get(data.method, "no fault found")
+    faults = "; ".join(faults_of(data))
+    if faults:
+        return faults
+    if not data.facts_total:
+        return "its faults are unknown"
+    return "no fault found" if is_judged else NO_FAULT.get(data.method, "no fault found")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -229,6 +228,7 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(maker: Person) -> No
     maker.page.wait_for_url(f"**turn={removed}**")
 
 
+@pytest.mark.matrix
 def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:
     reader.opens()
     reader.clicks(reader.page.get_by_role("link", name="Audit"))
@@ -249,6 +249,7 @@ def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> 
     assert len({line["seq"] for line in lines}) == len(lines)
 
 
+@pytest.mark.matrix
 def test_decide_between_two_policies(person: Person, tmp_path: Path) -> None:
     """Four actions: the page, a session, simulate, save the configuration of the policy that comes out best."""
     person.opens("replay")
@@ -320,19 +321,16 @@ def test_read_a_block_of_the_strip(searcher: Person) -> None:
     expect(searcher.page.locator(".st-key-block_panel")).to_have_count(0)
 
 
-def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: Path) -> None:
-    path = tmp_path / "noted.db"
-    shutil.copy(captured, path)
-    person = Person(site(path))
-    person.opens("session", session=COMPACTED, turn="12", tab="notes")
-    field = person.page.get_by_role("textbox", name="Note on turn 12")
-    person.clicks(field)
+def test_note_what_was_seen(searcher: Person, captured: Path) -> None:
+    searcher.opens("session", session=COMPACTED, turn="12", tab="notes")
+    field = searcher.page.get_by_role("textbox", name="Note on turn 12")
+    searcher.clicks(field)
     field.fill("the plan changed here")
-    person.clicks(person.page.get_by_role("button", name="Add note"))
+    searcher.clicks(searcher.page.get_by_role("button", name="Add note"))
 
-    expect(person.page.locator("[data-testid=stText]", has_text="the plan changed here")).to_be_visible()
-    person.site.assert_shows("✎ note")
-    store = SqliteStore(path)
+    expect(searcher.page.locator("[data-testid=stText]", has_text="the plan changed here")).to_be_visible()
+    searcher.site.assert_shows("✎ note")
+    store = SqliteStore(captured)
     assert store.verify().intact
     store.close()
 
@@ -424,7 +422,7 @@ def test_the_phrases_of_a_headline_open_what_they_are_about(operator: Person) ->
     pages = operator.page.context.pages
     operator.opens()
     operator.clicks(headline.get_by_role("link", name="1 with a critical alert"))
-    operator.page.wait_for_url("**/?severity=critical")
+    operator.page.wait_for_url("**/?live=critical")
     operator.site.settle()
 
     operator.site.open("session", session=RED)

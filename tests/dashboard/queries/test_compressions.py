@@ -98,6 +98,7 @@ def test_long_texts_are_cut() -> None:
     many = text_difference([], [f"line {n}" for n in range(5_000)], {}).after
     assert len(many.lines) == LINES
     assert many.omitted == 5_000 - LINES
+    assert many.changed == 5_000
     assert time.perf_counter() - started < 30
 
 

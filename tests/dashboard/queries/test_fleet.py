@@ -78,7 +78,7 @@ def test_the_worst_alerts_are_counted_apart() -> None:
 
 def listed_now(store: SqliteStore) -> Fleet:
     since = live_since(time.time())
-    return read_fleet(store, FleetFilters().to_store(limit=500, live_first_since=since), since)
+    return read_fleet(store, FleetFilters().to_store(limit=500, since=since), since)
 
 
 def test_an_alert_fires_only_in_a_live_session(empty_store: SqliteStore, builders: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from windowpane.report.calls import new_input_dollars
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.timeline import read_timeline
 from windowpane_dashboard.queries.window import (
@@ -54,21 +55,20 @@ def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
 
 def test_a_regret_names_its_file(small_store: SqliteStore) -> None:
     (removed,) = small_store.removed_blocks("refactor-api", 99, regretted=True)
-    reader: Any = SimpleNamespace(removed_blocks=lambda *_, **__: [replace(removed, target="src/app.py")])
+    blocks = [replace(removed, target="src/app.py")]
+    reader: Any = SimpleNamespace(removed_blocks=lambda *_, **__: blocks, turns=small_store.turns)
 
-    frame = regretted_blocks(reader, "refactor-api", read_timeline(small_store, "refactor-api").turns)
+    frame = regretted_blocks(reader, "refactor-api", 98)
 
     assert list(frame["target"]) == ["src/app.py"]
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:
-    turns = read_timeline(small_store, "refactor-api").turns
-
-    frame = regretted_blocks(small_store, "refactor-api", turns)
+    frame = regretted_blocks(small_store, "refactor-api", 98)
 
     row = frame.iloc[0]
     assert (row["what"], row["removed"], row["again"]) == ("tool result of read", 17, 20)
     assert row["why"] == "older than 8 turns, never referenced"
-    call = turns[turns["turn"] == 20].iloc[0]
-    assert row["dollars"] == pytest.approx(1_100 * call["cost_dollars"] / call["input_tokens"])
+    (call,) = small_store.turns("refactor-api", first=20, last=20)
+    assert row["dollars"] == pytest.approx(new_input_dollars(call, 1_100))
     assert "1,100 tokens paid again, about $" in regrets_summary(frame)

@@ -363,7 +363,7 @@ def test_markup_in_names_stays_text(
             assert "[link](" not in str(element.value)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", sampled(PAGES, 4))
 def test_a_long_session_opens(
     page: str, large_store_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:
@@ -385,16 +385,13 @@ def test_the_audit_page_searches_and_verifies(small_store: SqliteStore, open_pag
     assert "the chain is intact, without a key" in app.subheader[0].value
 
 
-@pytest.mark.parametrize(
-    "narrowed",
-    [
-        {},
-        {"text": "tool"},
-        {"session": "refactor-api"},
-        {"types": "turn.ended"},
-        {"dates": "2001-01-01..2999-12-31"},
-    ],
-)
+NARROWED = (
+    {}, {"text": "tool"}, {"session": "refactor-api"}, {"types": "turn.ended"},
+    {"dates": "2001-01-01..2999-12-31"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("narrowed", sampled(NARROWED, 3))
 def test_the_audit_page_lists_the_newest_first(
     small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str]
 ) -> None:

@@ -139,6 +139,18 @@ def test_compaction_records_the_retained_content_and_its_size(tmp_path: Path) ->
     assert read.stats.peak_context == 900
 
 
+def test_what_is_sent_again_beside_an_encrypted_summary_is_no_summary(tmp_path: Path) -> None:
+    rules = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "never push"}]}
+    hidden = {"type": "compaction", "encrypted_content": "REDACTED"}
+    rollout = Rollout().start().message("user", "go").message("assistant", "a").count(900)
+    read = rollout.row("compacted", message="", replacement_history=[rules, hidden]).count(300).read(tmp_path)
+
+    (compacted,) = read.of(Compacted)
+    assert compacted.summary is None
+    (added,) = read.records[read.records.index(compacted) + 1 :][:1]
+    assert (added.content_type, added.text) == ("system_prompt", "never push")
+
+
 def test_summary_of_older_releases_is_read(tmp_path: Path) -> None:
     new = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "a summary"}]}
     started = Rollout().start().message("user", "go").message("assistant", "a").count(900)

@@ -133,6 +133,7 @@ session_filters = st.builds(
     source=some("claude_code", "codex", "swe_agent"),
     zone=some("green", "yellow", "orange", "red", "overflow"),
     severity=some("critical", "warning"),
+    attention=some("critical", "warning", "red", "red soon"),
     live_since=some(*TIMES),
     live_first_since=some(*TIMES),
     at_from=some(*TIMES),

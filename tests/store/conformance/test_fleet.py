@@ -105,6 +105,11 @@ def test_totals_count_the_worst_firing_alert_of_live_sessions(store, make_sessio
     totals = store.fleet_totals(SessionFilter(), live_since=4_900.0)
 
     assert (totals.live, totals.live_warned, totals.live_critical, totals.live_needing_attention) == (1, 1, 0, 1)
+    for reason, counted in (
+        ("warning", totals.live_warned), ("critical", totals.live_critical),
+        ("red", totals.live_red), ("red soon", totals.live_red_soon),
+    ):  # fmt: skip
+        assert len(store.sessions(SessionFilter(attention=reason, live_since=4_900.0))) == counted
     assert [row.session_id for row in store.alerts(AlertFilter(firing=True, live_since=4_900.0))] == ["live"]
     assert [row.session_id for row in store.alerts(AlertFilter(firing=True, silent_since=4_900.0))] == ["over"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
-from windowpane.core.vocabulary import LOST_FATES, Component, Fate, RuleFate, RuleSource
+from windowpane.core.vocabulary import Component, Fate, RuleFate, RuleSource, lost_count
 
 Strategy = Literal[
     "tool_result_summarization",
@@ -160,15 +160,20 @@ class RulesFollowed:
     reason: str = ""
     """Reason why nothing could be followed."""
 
+    @property
+    def by_source(self) -> dict[RuleSource, dict[RuleFate, int]]:
+        """Rules of each source, by what became of them."""
+        return {"user": self.user, "system": self.system, "memory": self.memory}
+
     def count(self, *fates: RuleFate) -> int:
         """Return the number of rules with one of *fates*, or of all."""
-        sources = (self.user, self.system, self.memory)
+        sources = self.by_source.values()
         return sum(count for source in sources for fate, count in source.items() if not fates or fate in fates)
 
     @property
     def lost(self) -> int:
-        """Rules of the user and of memory files that are lost or reversed; each call renews the system prompt."""
-        return sum(source.get(fate, 0) for source in (self.user, self.memory) for fate in LOST_FATES)
+        """Rules of the user and of memory files that are lost or reversed."""
+        return lost_count(self.by_source)
 
     @property
     def survival(self) -> float | None:

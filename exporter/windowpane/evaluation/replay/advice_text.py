@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from windowpane.evaluation.replay.compaction_threshold import LevelResult, ThresholdAdvice
+from windowpane.evaluation.replay.compaction_threshold import (
+    MINIMUM_RULE_COMPACTIONS,
+    LevelResult,
+    ThresholdAdvice,
+)
 from windowpane.report.context_health import MINIMUM_SESSIONS
 from windowpane.sources.installed_agents.settings import SettingLines, lines_for_level
-from windowpane.text.formats import UNKNOWN, count, dollars, tokens_short
+from windowpane.text.formats import UNKNOWN, count, dollars, percent, tokens_short
 
-LEVEL_COLUMNS = ("compact at", "dollars", "rules visible", "a month", "compactions", "a week")
+LEVEL_COLUMNS = (
+    "compact at",
+    "cost",
+    "less than now (99% range)",
+    "rules visible",
+    "compactions",
+    "compactions a week",
+)
 """Titles of `level_cells`."""
 
 
@@ -17,15 +28,20 @@ def advice_sentences(advice: ThresholdAdvice) -> str:
     basis = (
         f"At the present level the replay of {count(advice.sessions, 'session')} costs {present}, "
         f"the recordings {dollars(advice.recorded_dollars)}. It is based on "
-        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}."
+        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}. Reading again is priced as "
+        "after these; work that is lost with what a compaction removes is not priced."
     )
     return f"{_proposal(advice)} {basis}"
 
 
 def _rules(advice: ThresholdAdvice) -> str:
-    """Return the number of rules that the survival was measured on."""
-    followed = advice.compactions.followed
-    return f" and {count(followed[0], 'rule')}" if followed else ""
+    """Return what is known of the rules, and on how many compactions that rests."""
+    recorded, interval = advice.compactions, advice.compactions.survival_interval
+    if interval is None:
+        return "; in none of them could rules be followed"
+    share, low, high = (percent(one) for one in (recorded.visible[0] / recorded.followed[0], *interval))
+    rules = f"{count(recorded.with_rules, 'compaction')} with {count(recorded.followed[0], 'rule')}"
+    return f"; of the rules {share} ({low} to {high}) were still visible after one (n = {rules})"
 
 
 def _proposal(advice: ThresholdAdvice) -> str:
@@ -36,16 +52,13 @@ def _proposal(advice: ThresholdAdvice) -> str:
         unknown = "" if setting_lines(advice) else f" No setting of {advice.agent} is known that sets this level."
         return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}.{unknown}"
     if lowest is None:
-        return "Keep the level: no lower one saves money for certain."
+        return "Keep the level: no lower one costs less for certain (see the ranges)."
     if advice.present.survival is None:
         return (
-            f"No advice: rule survival is unknown. Lowest cost at {tokens_short(lowest.level_tokens)}: "
-            f"{_effect(advice, lowest)}."
+            "No advice: too little is known about what a compaction does to the rules, "
+            f"{MINIMUM_RULE_COMPACTIONS} compactions with rules are needed."
         )
-    return (
-        f"Keep the level: every lower one that saves money loses rules. Lowest cost at "
-        f"{tokens_short(lowest.level_tokens)}: {_effect(advice, lowest)}."
-    )
+    return "Keep the level: no lower one that costs less is known to keep as many rules."
 
 
 def _effect(advice: ThresholdAdvice, one: LevelResult) -> str:
@@ -67,15 +80,16 @@ def _share(survival: float | None) -> str:
 
 
 def level_cells(advice: ThresholdAdvice, one: LevelResult) -> tuple[str, ...]:
-    """Return the level, dollars, rule survival, dollars a month, compactions and compactions a week."""
+    """Return the level, its cost, what it saves, rule survival, compactions, and these a week."""
     present = " to ".join(dict.fromkeys(map(tokens_short, advice.levels)))
     name = f"now ({present})" if one.level_tokens is None else tokens_short(one.level_tokens)
-    monthly, weekly = advice.per_month(one.dollars), advice.per_week(one.compactions)
+    weekly = advice.per_week(one.compactions)
+    saved = f"{dollars(one.saved_dollars)} ({dollars(one.saved_low)} to {dollars(one.saved_high)})"
     return (
         name,
         dollars(one.dollars),
+        UNKNOWN if one.level_tokens is None else saved,
         _share(one.survival),
-        UNKNOWN if monthly is None else dollars(monthly),
         f"{one.compactions:,}",
         UNKNOWN if weekly is None else f"{weekly:.1f}",
     )

@@ -7,7 +7,8 @@ it in the prompt cache, and brings back the mean of what was read again. Recorde
 level. Further calls that an agent makes because it forgot something are not simulated.
 
 Rule survival is measured, not simulated: the share of recorded rules that were visible after 1, 2, 3 …
-compactions, averaged over the calls by the compactions before them at that level.
+compactions, averaged over the calls by the compactions before them at that level. The rules of one
+compaction share its fate, so the evidence is counted in compactions.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import NormalDist, median
 from typing import Final, NamedTuple
 
 from windowpane.core.agents import CLAUDE_CODE, CLAUDE_CODE_AGENT
@@ -42,6 +43,10 @@ SMALLEST_WINDOW_RATIO: Final = 1.5
 """A level below this multiple of the size after a compaction would compact without end."""
 MINIMUM_COMPACTIONS: Final = 3
 """Recorded compactions without which their size is not known."""
+MINIMUM_RULE_COMPACTIONS: Final = 10
+"""Compactions with rules without which their survival is not known."""
+WIDEST_SURVIVAL: Final = 0.15
+"""Width of the interval of rule survival above which no level is proposed."""
 MINIMUM_RULES: Final = 10
 """Rules that have been through a number of compactions, without which that number is not used."""
 SAME_SURVIVAL: Final = 0.005
@@ -99,9 +104,28 @@ class RecordedCompactions:
     followed: Sequence[int]
     """Rules that have been through 1, 2, 3 … compactions."""
     visible: Sequence[int]
+    with_rules: int
+    """Compactions whose rules could be followed."""
+
+    @property
+    def survival_interval(self) -> tuple[float, float] | None:
+        """Wilson's interval (95%) of the survival of one compaction; None without rules."""
+        if not self.with_rules or not self.followed or not self.followed[0]:
+            return None
+        share, z2 = self.visible[0] / self.followed[0], NormalDist().inv_cdf(0.975) ** 2
+        middle = (share + z2 / (2 * self.with_rules)) / (1 + z2 / self.with_rules)
+        half = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * self.with_rules)) / self.with_rules)
+        half /= 1 + z2 / self.with_rules
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    @property
+    def is_survival_narrow(self) -> bool:
+        """True if the interval of rule survival is narrow enough to advise on."""
+        interval = self.survival_interval
+        return interval is not None and interval[1] - interval[0] <= WIDEST_SURVIVAL
 
     def survival(self, compactions: int) -> float | None:
-        """Return the share of rules visible after *compactions*; None where no number has enough rules.
+        """Return the share of rules visible after *compactions*; None where that is not known.
 
         Beyond the recorded numbers each compaction keeps the share that the first kept.
         """
@@ -109,7 +133,7 @@ class RecordedCompactions:
             return 1.0
         shares = [seen / total for total, seen in zip(self.followed, self.visible, strict=True) if total]
         enough = len([total for total in self.followed if total >= MINIMUM_RULES])
-        if not enough or self.followed[0] < MINIMUM_RULES:
+        if self.with_rules < MINIMUM_RULE_COMPACTIONS or not enough or self.followed[0] < MINIMUM_RULES:
             return None
         recorded = min(shares[: min(compactions, enough)], default=1.0)
         return recorded * shares[0] ** max(0, compactions - enough)
@@ -124,7 +148,7 @@ class LevelResult:
     dollars: float
     compactions: int
     survival: float | None
-    """Share of the rules that were visible at a call, mean over the calls; None where no rules were followed."""
+    """Share of the rules that were visible at a call, mean over the calls; None where that is not known."""
     saved_dollars: float = 0.0
     """Less than at the present level; in the recorded time."""
     saved_low: float = 0.0
@@ -158,9 +182,9 @@ class ThresholdAdvice:
 
     @property
     def best(self) -> LevelResult | None:
-        """The lower level of the lowest cost at which no more rules are lost; None without one, or if unknown."""
+        """The lower level of the lowest cost at which no more rules are lost; None if uncertain."""
         present = self.present.survival
-        if present is None or self.sessions < MINIMUM_SESSIONS:
+        if present is None or not self.compactions.is_survival_narrow or self.sessions < MINIMUM_SESSIONS:
             return None
         equal = [
             one
@@ -247,6 +271,7 @@ def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvic
         smallest = max(smallest, CLAUDE_CODE_SMALLEST_LEVEL)
     tried = [level for level in LEVELS if smallest <= level < levels[-1]]
     present = [_replay(one, compactions, one.level_tokens) for one in sessions]
+    lower = [(level, [_replay(one, compactions, level) for one in sessions]) for level in tried]
     times = [at for item in evidence for at in (item.row.started_at, item.row.last_at) if at is not None]
     return ThresholdAdvice(
         agent=agent,
@@ -255,10 +280,7 @@ def advice_of(agent: str, evidence: Sequence[SessionEvidence]) -> ThresholdAdvic
         recorded_dollars=math.fsum(one.dollars for one in sessions),
         compactions=compactions,
         present=_result(None, present, present, compactions),
-        lower=[
-            _result(level, [_replay(one, compactions, level) for one in sessions], present, compactions)
-            for level in tried
-        ],
+        lower=[_result(level, replays, present, compactions) for level, replays in lower if replays != present],
         level_tokens=int(median(levels)),
         levels=(levels[0], levels[-1]),
         limit_tokens=max((item.row.limit_tokens or 0 for item in evidence), default=0) or None,
@@ -308,6 +330,7 @@ def _compactions(evidence: Sequence[SessionEvidence]) -> RecordedCompactions | N
     fetched_again = number = 0
     followed: Counter[int] = Counter()
     visible: Counter[int] = Counter()
+    with_rules = 0
     for item in evidence:
         number += len(item.compacted_turns)
         for turn in item.compacted_turns:
@@ -322,6 +345,7 @@ def _compactions(evidence: Sequence[SessionEvidence]) -> RecordedCompactions | N
                 case ContentRegretted(cause="compression"):
                     fetched_again += data.tokens
                 case RulesFollowed():
+                    with_rules += bool(data.followed_by_compactions)
                     followed.update(dict(enumerate(data.followed_by_compactions)))
                     visible.update(dict(enumerate(data.visible_by_compactions)))
     if len(after) < MINIMUM_COMPACTIONS:
@@ -335,6 +359,7 @@ def _compactions(evidence: Sequence[SessionEvidence]) -> RecordedCompactions | N
         fetched_again // number,
         [followed[index] for index in range(most)],
         [visible[index] for index in range(most)],
+        with_rules,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, Protocol
@@ -85,13 +86,15 @@ def import_paths(
     memory: ImportMemory | None = None,
     workers: ReadingAhead | None = None,
     newest_first: bool = False,
+    outline: Callable[[Sequence[Path]], object] | None = None,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
     comes from a folder. *workers* read ahead in other processes, and what is stored is the same. *newest_first*
-    reads them in groups, the latest changed first; it learns less from earlier sessions.
+    reads them in groups, the latest changed first; it learns less from earlier sessions. After the first group,
+    *outline* is called with the files that remain to be read.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
@@ -100,7 +103,10 @@ def import_paths(
     recordings = [path for path in files if path not in reports]
     read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
     number = 0
-    for group in groups_by_change(recordings) if newest_first else [recordings]:
+    groups = list(groups_by_change(recordings)) if newest_first else [recordings]
+    for position, group in enumerate(groups):
+        if position == 1 and outline is not None:
+            outline(list(_changed(chain.from_iterable(groups[1:]), memory)))
         ordered = by_start(group)
         ahead = set() if workers is None else _read_ahead(ordered, workers, memory)
         for path in ordered:
@@ -155,14 +161,19 @@ def _skipped(path: Path) -> FileReport | None:
     return FileReport(path, skipped=reason, unknown=True) if reason else None
 
 
-def _read_ahead(paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None) -> set[Path]:
-    """Let the workers read the files that changed; return those that they read."""
+def _changed(paths: Iterable[Path], memory: ImportMemory | None) -> dict[Path, FileState | None]:
+    """Return the files that changed since they were read, with their states."""
     states = {path: None if memory is None else memory.state(path) for path in paths}
-    changed = {
+    return {
         path: state
         for path, state in states.items()
         if memory is None or state is None or memory.report(path, state) is None
     }
+
+
+def _read_ahead(paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None) -> set[Path]:
+    """Let the workers read the files that changed; return those that they read."""
+    changed = _changed(paths, memory)
     return set(changed) if workers.start(changed) else set()
 
 

@@ -22,6 +22,7 @@ from windowpane.core.version import package_version
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports.remembered_files import FileMemory, remembered_report
 from windowpane.sources.transcripts.folders import stamp_of
+from windowpane.store import read_files
 from windowpane.store.read_files import FileState, ReadFile
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ LOCKED_SECONDS: Final = 0.5
 _SETTINGS: Final = "WINDOWPANE_"
 """Start of the environment variables that are settings."""
 _SESSION: Final = "SELECT revision, events FROM sessions WHERE session_id = ? AND +current = 1"
-_READ: Final = "SELECT inode, size, mtime_ns, reading, report FROM read_files WHERE path = ?"
 
 State = tuple[int, int, int]
 """Inode, size and time of change; the size of a folder is 0."""
@@ -57,8 +57,7 @@ class _Results:
 
     def read_file(self, path: str) -> ReadFile | None:
         """Return a remembered file."""
-        row = self._connection.execute(_READ, (path,)).fetchone()
-        return None if row is None else ReadFile(FileState(*row[:4]), row[4])
+        return read_files.load(self._connection, path)
 
     def session(self, session_id: str) -> _Session | None:
         """Return one session, or None."""

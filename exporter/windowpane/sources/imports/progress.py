@@ -32,9 +32,13 @@ class ImportProgress(NamedTuple):
 
 
 class ProgressFile:
-    """Writes the progress of this process, at most every `WRITE_SECONDS`; one that cannot be written is not."""
+    """Writes the progress of this process, at most every `WRITE_SECONDS`; one that cannot be written is not.
+
+    Nor is it while another import runs into the store, whose progress stays.
+    """
 
     def __init__(self, base: Path) -> None:
+        self._base = base
         self._file = _file(base)
         self._next_at = 0.0
 
@@ -43,6 +47,8 @@ class ProgressFile:
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + WRITE_SECONDS
+        if another_import(self._base):
+            return
         with suppress(OSError):
             new = self._file.with_name(f"{self._file.name}.{os.getpid()}")
             new.write_text(json.dumps(ImportProgress(done, total, os.getpid())._asdict()), encoding="utf-8")
@@ -70,6 +76,12 @@ def running_import(base: Path) -> ImportProgress | None:
     """Return the progress of the import that runs on this machine into the store beside *base*, if one does."""
     progress = _read(_file(base))
     return progress if progress is not None and is_running(progress.pid) else None
+
+
+def another_import(base: Path) -> bool:
+    """Return whether another process imports into the store beside *base*."""
+    progress = running_import(base)
+    return progress is not None and progress.pid != os.getpid()
 
 
 def _file(base: Path) -> Path:

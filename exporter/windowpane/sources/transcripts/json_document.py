@@ -184,8 +184,7 @@ def load_document(path: Path, log: DocumentLog, *, several: bool = False) -> Any
     """
     text = _text(_raw(path, log), log)
     try:
-        document = _loads(text)
-        return _repaired(document) if "\\u" in text else document
+        return _loads(text)
     except json.JSONDecodeError as error:
         if several and error.msg == "Extra data":
             return list(_documents(text, log))
@@ -216,18 +215,18 @@ def _documents(text: str, log: DocumentLog) -> Iterator[Any]:
 
 def _loads(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError:
         raise
     except ValueError:  # a number with more digits than Python converts
-        return json.loads(text, parse_int=bounded_integer)
+        value = json.loads(text, parse_int=bounded_integer)
+    return _repaired(value) if "\\u" in text else value
 
 
 def parse_embedded(text: str) -> Any:
     """Return the JSON value that a text field holds; None where the text is not one JSON value."""
     try:
-        value = _loads(text)
-        return _repaired(value) if "\\u" in text else value
+        return _loads(text)
     except (ValueError, RecursionError):
         return None
 
@@ -252,7 +251,7 @@ def _parsed(text: object, path: str, log: DocumentLog) -> Any:
     """Return the value of a JSON text; None, reported, where it is not one."""
     if isinstance(text, str):
         try:
-            return _repaired(_loads(text)) if "\\u" in text else _loads(text)
+            return _loads(text)
         except (ValueError, RecursionError):
             pass
     log.bad(path, "expected a JSON text")

@@ -169,6 +169,14 @@ def session_id_of(source: str, key: str) -> str:
     return key if _UUID.match(key) else f"{source}:{key}"
 
 
+def cost_of_call(
+    record: ModelCalled, listed: float | None, price: Callable[[str, Usage], float | None]
+) -> float | None:
+    """Return the stated cost of a call, else the *listed* one with that of the models that it consulted."""
+    stated = record.cost_dollars  # zero is of a recorder that knew no price
+    return stated or advised_cost(listed, record.advisors, price)
+
+
 class SessionPlayer:
     """Plays the records of one session into its tracker, and maps the recording's keys to blocks."""
 
@@ -277,13 +285,11 @@ class SessionPlayer:
 
     def _model_called(self, record: ModelCalled) -> None:
         self._use_model(record.model)
-        output, cost = self._estimated_output(record), record.cost_dollars
-        listed = None
+        output, cost, listed = self._estimated_output(record), record.cost_dollars, None
         if record.usage is not None:
             usage = record.usage if output is None else replace(record.usage, output_tokens=output)
             listed = self._cost_of(usage)
-            if not cost:  # a stated zero is of a recorder that knew no price
-                cost = advised_cost(listed, record.advisors, self._price)
+            cost = cost_of_call(record, listed, self._price)
         differs = cost and listed is not None and abs(cost - listed) > LIST_COST_RATIO * cost
         self.tracker.end_turn(
             record.usage,

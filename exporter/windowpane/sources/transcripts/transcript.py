@@ -28,12 +28,19 @@ MAXIMUM_LATENCY_SECONDS: Final = 3_600.0
 """A longer time between a request and its reply includes a pause of the user."""
 
 
-class TranscriptReader(ABC):
-    """A reader of JSON Lines: one pass over a file, at once or as it is written."""
+class GrowingReader:
+    """A reader of recordings that their tool may still write."""
 
     def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether files are finished; None: those that are idle (`is_idle`)."""
+        """*complete* is whether recordings are finished; None: those that are idle (`is_idle`)."""
         self._complete = complete
+
+    def _is_complete(self, path: Path, updated_at: float | None = None) -> bool:
+        return is_idle(path, updated_at=updated_at) if self._complete is None else self._complete
+
+
+class TranscriptReader(GrowingReader, ABC):
+    """A reader of JSON Lines: one pass over a file, at once or as it is written."""
 
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the file's records in order. Raises `SourceError` only when it cannot be opened."""

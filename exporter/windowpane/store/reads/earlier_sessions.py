@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median_low
 from typing import Any, Final
 
@@ -40,93 +41,70 @@ _FIRST_CALLS: Final = (
 )
 
 
-def last_compaction_tokens(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> int | None:
-    """Return the level of the agent's last session with a recorded compaction, of those over at *before*.
+@dataclass(frozen=True, slots=True)
+class AgentHistory:
+    """The sessions of an agent with a model in a project that were over at *before*."""
 
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, before, 1 + len(pending))
-    stored = connection.execute(_LAST_COMPACTION, query).fetchall()
+    connection: Database
+    agent: str
+    model: str
+    project: str
+    before: float = LAST_MOMENT
+    pending: Sequence[SessionEvidence] = ()
+    """Sessions that count as if they were stored."""
 
-    def level(one: SessionEvidence) -> int | None:
-        return one.compaction_tokens if (one.last_at or 0) <= before else None
+    def compaction_tokens(self) -> int | None:
+        """Return the level of the last session with a recorded compaction."""
+        latest = self._latest(
+            self._rows(_LAST_COMPACTION),
+            lambda one: one.compaction_tokens if self._is_over(one.last_at) else None,
+        )
+        return int(latest[0]) if latest else None
 
-    latest = _latest(stored, pending, level, 1, of=(agent, model, project))
-    return int(latest[0]) if latest else None
+    def window(self, folder: str) -> EvidentWindow | None:
+        """Return the window of the last session in *folder* that showed its size."""
+        stored = [
+            (session_id, at, EvidentWindow(tokens, version=version))
+            for session_id, at, tokens, version in self._rows(_LAST_WINDOW, folder, *_EVIDENT)
+        ]
+        latest = self._latest(
+            stored, lambda one: one.window if one.folder == folder and self._is_over(one.last_at) else None
+        )
+        return latest[0] if latest else None
 
+    def base_tokens(self) -> int | None:
+        """Return the median of the unrecorded tokens in the first calls of the last sessions."""
+        stored = [
+            (session_id, at, _components_decoder.decode(components).get("unattributed", 0))
+            for session_id, at, components in self._rows(_FIRST_CALLS, number=COMPARED_SESSIONS)
+        ]
+        unrecorded = self._latest(
+            stored, lambda one: one.base_tokens if self._is_over(one.first_call_at) else None, COMPARED_SESSIONS
+        )
+        return median_low(unrecorded) if unrecorded else None
 
-def last_window(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    folder: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> EvidentWindow | None:
-    """Return the window of the agent's last session in *folder* that showed its size, of those over at *before*.
+    def _rows(self, query: str, *parameters: str, number: int = 1) -> Sequence[Any]:
+        """Return the latest *number* of rows, and one more for each that a pending session may replace."""
+        of = (self.agent, self.model, self.project)
+        values = (*of, *parameters, self.before, number + len(self.pending))
+        return self.connection.execute(query, values).fetchall()
 
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, folder, *_EVIDENT, before, 1 + len(pending))
-    rows = connection.execute(_LAST_WINDOW, query).fetchall()
-    stored = [
-        (session_id, at, EvidentWindow(tokens, version=version)) for session_id, at, tokens, version in rows
-    ]
+    def _is_over(self, at: float | None) -> bool:
+        return (at or 0) <= self.before
 
-    def window(one: SessionEvidence) -> EvidentWindow | None:
-        return one.window if one.folder == folder and (one.last_at or 0) <= before else None
+    def _latest(
+        self, stored: Sequence[Any], value_of: Callable[[SessionEvidence], Any], number: int = 1
+    ) -> list[Any]:
+        """Return the values of the latest of the *stored* sessions, each with id and last time, and pending ones.
 
-    return next(iter(_latest(stored, pending, window, 1, of=(agent, model, project))), None)
-
-
-def base_tokens(
-    connection: Database,
-    agent: str,
-    model: str,
-    project: str,
-    *,
-    before: float = LAST_MOMENT,
-    pending: Sequence[SessionEvidence] = (),
-) -> int | None:
-    """Return the median of the unrecorded tokens in the first calls of the agent's last sessions at *before*.
-
-    *pending* sessions count as if they were stored.
-    """
-    query = (agent, model, project, before, COMPARED_SESSIONS + len(pending))
-    rows = connection.execute(_FIRST_CALLS, query).fetchall()
-    stored = [(*row, _components_decoder.decode(components).get("unattributed", 0)) for *row, components in rows]
-
-    def tokens(one: SessionEvidence) -> int | None:
-        return one.base_tokens if (one.first_call_at or 0) <= before else None
-
-    unrecorded = _latest(stored, pending, tokens, COMPARED_SESSIONS, of=(agent, model, project))
-    return median_low(unrecorded) if unrecorded else None
-
-
-def _latest(
-    stored: Sequence[Any],
-    pending: Sequence[SessionEvidence],
-    value_of: Callable[[SessionEvidence], Any],
-    number: int,
-    *,
-    of: tuple[str, str, str],
-) -> list[Any]:
-    """Return the values of the latest sessions: of *stored* ones, each with id and last time, and *pending* ones.
-
-    A pending session replaces the stored one. It has a value where it is *of* an agent, model and project.
-    """
-    replaced = {one.session_id for one in pending}
-    rows = [(at, value) for session_id, at, value in stored if session_id not in replaced]
-    rows += [(one.last_at, value) for one in pending if one.is_of(*of) and (value := value_of(one)) is not None]
-    rows.sort(key=lambda row: -math.inf if row[0] is None else row[0], reverse=True)
-    return [value for _, value in rows[:number]]
+        A pending session replaces the stored one.
+        """
+        replaced = {one.session_id for one in self.pending}
+        rows = [(at, value) for session_id, at, value in stored if session_id not in replaced]
+        rows += [
+            (one.last_at, value)
+            for one in self.pending
+            if one.is_of(self.agent, self.model, self.project) and (value := value_of(one)) is not None
+        ]
+        rows.sort(key=lambda row: -math.inf if row[0] is None else row[0], reverse=True)
+        return [value for _, value in rows[:number]]

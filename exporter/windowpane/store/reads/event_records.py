@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from windowpane.store.database import Database, Engine
+from windowpane.store.database import Engine
 from windowpane.store.events import AUDIT_COLUMNS
 from windowpane.store.projections import trends
 from windowpane.store.reads import fleet
@@ -44,37 +44,27 @@ class EventRecord(NamedTuple):
     at: float | None
 
 
-def records_after(connection: Database, seq: int, limit: int) -> list[EventRecord]:
-    """Return the events of all sessions after *seq*, at most *limit*, and fewer where they are large."""
-    records: list[EventRecord] = []
-    size = 0
-    for row in connection.execute(_AFTER, (seq, limit)):
-        records.append(EventRecord(*row))
-        size += len(records[-1].body)
-        if size > BATCH_BYTES:
-            break
-    return records
-
-
-def newest_seq(connection: Database) -> int:
-    """Return the number of the newest event; 0 without any."""
-    return int(connection.execute(_NEWEST).fetchone()[0] or 0)
-
-
 class CopyReads:
     """The reads that a copy needs beside those of every reader."""
 
     _engine: Engine
 
     def event_records(self, *, after_seq: int, limit: int) -> list[EventRecord]:
-        """Return the next events of all sessions as they are stored, at most *limit*; for copies."""
+        """Return the next events of all sessions as they are stored, at most *limit*, fewer of large ones."""
+        records: list[EventRecord] = []
+        size = 0
         with self._engine.lend() as connection:
-            return records_after(connection, after_seq, limit)
+            for row in connection.execute(_AFTER, (after_seq, limit)):
+                records.append(EventRecord(*row))
+                size += len(records[-1].body)
+                if size > BATCH_BYTES:
+                    break
+        return records
 
     def newest_seq(self) -> int:
         """Return the number of the newest event; 0 without any."""
         with self._engine.lend() as connection:
-            return newest_seq(connection)
+            return int(connection.execute(_NEWEST).fetchone()[0] or 0)
 
     def session_sums(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
         """Return the id and the `FOLDED_SUMS` of the next sessions in the order of their ids, at most *limit*."""

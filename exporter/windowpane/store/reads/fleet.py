@@ -13,7 +13,7 @@ from windowpane.core.same_session import RANKS
 from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
-from windowpane.store.filters import FleetOrder, SessionFilter
+from windowpane.store.filters import Attention, FleetOrder, SessionFilter
 from windowpane.store.projections.session_drafts import decode_memory
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value, in_lists, placeholders
@@ -80,14 +80,20 @@ _CURRENT_KEY: Final = "SELECT key FROM sessions WHERE session_id = ? AND +curren
 RED_SOON_TURNS: Final = 3.0
 _IS_LIVE: Final = "(ended = 0 AND last_at >= ?)"
 _IS_SILENT: Final = "(ended = 1 OR last_at IS NULL OR last_at < ?)"
+_REDNESS: Final = f"""CASE WHEN zone IN ('red', 'overflow') THEN 2
+    WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS} THEN 1 ELSE 0 END"""
+_FIRES: Final = """(SELECT max(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END) FROM alerts
+    WHERE session = sessions.key AND resolved_turn IS NULL)"""
+_ATTENTION: Final[dict[Attention, str]] = {
+    "critical": f"{_FIRES} = 2",
+    "warning": f"{_FIRES} = 1",
+    "red": f"{_REDNESS} = 2",
+    "red soon": f"{_REDNESS} = 1",
+}
 _RANKED: Final = f"""
 SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, estimated_outputs,
     {_IS_LIVE} AS live,
-    CASE WHEN zone IN ('red', 'overflow') THEN 2 WHEN turns_until_red > 0 AND turns_until_red <= {RED_SOON_TURNS}
-        THEN 1 ELSE 0 END AS redness,
-    CASE WHEN {_IS_LIVE} THEN (
-        SELECT max(CASE severity WHEN 'critical' THEN 2 WHEN 'warning' THEN 1 ELSE 0 END) FROM alerts
-        WHERE session = sessions.key AND resolved_turn IS NULL) ELSE 0 END AS fires
+    {_REDNESS} AS redness, CASE WHEN {_IS_LIVE} THEN {_FIRES} ELSE 0 END AS fires
 FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
 _TOTALS: Final = """
 SELECT zone, count(*), sum(cost_dollars),
@@ -160,6 +166,8 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
             conditions.add(contains(f"lower({column})"), part.lower())
     if query.live_since is not None:
         conditions.add(_IS_LIVE, query.live_since)
+    if query.attention is not None:
+        conditions.add(_ATTENTION[query.attention])
     if query.at_from is not None:
         conditions.add("last_at >= ?", query.at_from)
     if query.at_to is not None:

@@ -18,7 +18,7 @@ from windowpane.store.filters import ALL_ALERTS, AlertFilter, EventFilter, OnUnr
 from windowpane.store.projections import alerts, turns
 from windowpane.store.projections.trends import TrendReads
 from windowpane.store.reads import fleet
-from windowpane.store.reads.earlier_sessions import LAST_MOMENT, base_tokens, last_compaction_tokens, last_window
+from windowpane.store.reads.earlier_sessions import LAST_MOMENT, AgentHistory
 from windowpane.store.reads.event_records import CopyReads
 from windowpane.store.reads.notes import MAXIMUM_EVENTS, NOTE_EVENTS, Note, notes_of
 from windowpane.store.records import (
@@ -107,7 +107,7 @@ class Reader(CopyReads, TrendReads):
     def last_compaction_tokens(self, agent: str, model: str, *, project: str = "") -> int | None:
         """Return the level at which the agent's last session with a recorded compaction was compacted."""
         with self._engine.lend() as connection:
-            return last_compaction_tokens(connection, agent, model, project)
+            return AgentHistory(connection, agent, model, project).compaction_tokens()
 
     def earlier_sessions(
         self,
@@ -145,10 +145,9 @@ class Reader(CopyReads, TrendReads):
             )
         before = LAST_MOMENT if started_at is None else started_at
         with self._engine.lend() as connection:
+            history = AgentHistory(connection, agent, model, project, before, pending)
             return EarlierSessions(
-                last_compaction_tokens(connection, agent, model, project, before=before, pending=pending),
-                base_tokens(connection, agent, model, project, before=before, pending=pending),
-                window=last_window(connection, agent, model, project, folder, before=before, pending=pending),
+                history.compaction_tokens(), history.base_tokens(), window=history.window(folder)
             )
 
     def stored_project(self, session_id: str) -> str | None:

@@ -137,14 +137,6 @@ def is_behind(connection: Database) -> bool:
     return connection.execute(_UNINDEXED, (indexed, 1)).fetchone() is not None
 
 
-def events_with_word(connection: Database, word: str, *, kind: str, limit: int) -> list[tuple[str, bytes]]:
-    """Return session id and body of the latest indexed events of type *kind* that contain *word*.
-
-    Of current revisions only; the word is a digest, for example.
-    """
-    return connection.dialect.event_index.with_word(connection, word, kind=kind, limit=limit)
-
-
 def unindexed_events(connection: Database, kind: str, *, limit: int) -> list[tuple[str, bytes]]:
     """Return session id and body of the latest events of type *kind* that are not indexed yet."""
     (indexed,) = connection.execute(_INDEXED).fetchone()

@@ -17,7 +17,7 @@ from windowpane.sources.transcripts.json_document import parse_embedded
 from windowpane.sources.transcripts.json_lines import JsonRow, milliseconds
 from windowpane.sources.transcripts.reader import MAXIMUM_RECORD_BYTES, FileStats, Problem, ProblemLog
 from windowpane.sources.transcripts.records import Record
-from windowpane.sources.transcripts.transcript import is_idle
+from windowpane.sources.transcripts.transcript import GrowingReader
 
 TABLE: Final = "transcript_events"
 _COLUMNS: Final = frozenset({"session_id", "seq", "event_json", "created_at"})
@@ -30,15 +30,11 @@ _ENTRIES: Final = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY
 COMPRESSED: Final = f"entries are skipped: they are {NEEDED}"
 
 
-class OpenClawDatabaseReader:
+class OpenClawDatabaseReader(GrowingReader):
     """Reads all sessions of an agent's database."""
 
     format: ClassVar[str] = "pi"
     experimental: ClassVar[bool] = True
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -67,7 +63,7 @@ class OpenClawDatabaseReader:
             connection.row_factory = sqlite3.Row
             entries = [dict(row) for row in connection.execute(_ENTRIES, (key,))]
         changed = max((at for entry in entries if (at := milliseconds(entry["created_at"]))), default=None)
-        complete = is_idle(path, updated_at=changed) if self._complete is None else self._complete
+        complete = self._is_complete(path, changed)
         transcript = PiTranscript(path, log, complete=complete, agent=OPENCLAW)
         yield from transcript.records(_rows(entries, log, problems))
 

@@ -32,7 +32,7 @@ from windowpane.sources.transcripts.records import (
     SessionDescribed,
     SessionOpened,
 )
-from windowpane.sources.transcripts.transcript import is_idle
+from windowpane.sources.transcripts.transcript import GrowingReader
 
 AGENT: Final = "aider"
 MAXIMUM_LINE_BYTES: Final = 2**20
@@ -54,14 +54,10 @@ _VERSION: Final = re.compile(r"Aider v(\S{1,40})")
 _MARKS: Final = (b"# aider chat started at ", b"\n> Aider v", b"\n> $ aider ")
 
 
-class AiderHistoryReader:
+class AiderHistoryReader(GrowingReader):
     """Reads the history of chats."""
 
     format: ClassVar[str] = "aider"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether files are finished; None: those without a write for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -71,10 +67,8 @@ class AiderHistoryReader:
     def read(self, path: Path, *, stats: FileStats, problems: list[Problem]) -> Iterator[Record]:
         """Yield the records of all chats. Raises `SourceError` when the file cannot be opened."""
         log = DocumentLog(path, stats, problems)
-        complete = self._complete
+        complete = self._is_complete(path)
         try:
-            if complete is None:
-                complete = is_idle(path)
             file = path.open("rb")
         except OSError as error:
             raise SourceError(str(path), error.strerror or "cannot be opened") from error

@@ -7,6 +7,7 @@ next call is deferred until it has come. Usage is repeated in rows whose totals 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -103,6 +104,8 @@ class _Rollout(Transcript):
         """Of the open call; it is stated before its count."""
         self._deferred: list[ContentAdded] = []
         self._compaction: Compacted | None = None
+        self._sent_again: Sequence[ContentAdded] = ()
+        """Content that the agent sends again beside the encrypted summary of the compaction."""
         self._totals: tuple[int, ...] | None = None
         self._last_total: int | None = None
         self._messages: dict[str, list[str]] = {}
@@ -344,9 +347,9 @@ class _Rollout(Transcript):
         self._close_compaction(None)
         kept_keys: dict[str, None] = {}
         repeated: set[str] = set()
-        written = [text(payload.get("message"))]
-        for entry in sequence(payload.get("replacement_history")):
-            survivor = mapping(entry)
+        other: list[ContentAdded] = []
+        survivors = [mapping(entry) for entry in sequence(payload.get("replacement_history"))]
+        for survivor in survivors:
             if survivor.get("type") != "message":
                 continue
             key = message_key(survivor)
@@ -355,8 +358,13 @@ class _Rollout(Transcript):
                 repeated.add(key)
             else:
                 item = item_of(survivor, at)
-                written.extend(content.text or "" for content in (item.contents if item else ()))
-        summary = "\n\n".join(part for part in written if part)
+                other.extend(item.contents if item else ())
+        summary = ""
+        if any(survivor.get("type") == "compaction" for survivor in survivors):
+            self._sent_again = other
+        else:
+            written = [text(payload.get("message")), *(content.text or "" for content in other)]
+            summary = "\n\n".join(part for part in written if part)
         self._compaction = Compacted(
             "auto",
             tokens_before=self._last_total,
@@ -370,6 +378,9 @@ class _Rollout(Transcript):
         compaction, self._compaction = self._compaction, None
         if compaction is not None:
             self.out.append(replace(compaction, tokens_after=tokens_after))
+        added, self._sent_again = self._sent_again, ()
+        for content in added:
+            self._put(content)
 
     # -- the session ------------------------------------------------------------------------------------------
 

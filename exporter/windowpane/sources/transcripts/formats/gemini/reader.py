@@ -11,17 +11,13 @@ from windowpane.sources.transcripts.json_document import DocumentLog, load_list,
 from windowpane.sources.transcripts.json_lines import head_rows, instant
 from windowpane.sources.transcripts.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.transcripts.records import Record
-from windowpane.sources.transcripts.transcript import Transcript, TranscriptReader, is_idle
+from windowpane.sources.transcripts.transcript import GrowingReader, Transcript, TranscriptReader
 
 
-class GeminiDocumentReader:
+class GeminiDocumentReader(GrowingReader):
     """Reads sessions of releases that rewrite one JSON document per session."""
 
     format: ClassVar[str] = "gemini_cli"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether files are finished; None: those without a write for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -34,9 +30,7 @@ class GeminiDocumentReader:
         """Yield the records of the session. Raises `SourceError` when the file holds no messages."""
         log = DocumentLog(path, stats, problems)
         document = load_list(path, log, of="messages")
-        complete = self._complete
-        if complete is None:
-            complete = is_idle(path, updated_at=instant(document.value.get("lastUpdated")))
+        complete = self._is_complete(path, instant(document.value.get("lastUpdated")))
         session = GeminiSession(path, log, complete=complete)
         session.read_row({name: value for name, value in document.value.items() if name != "messages"})
         for message in document.items("messages"):

@@ -87,7 +87,7 @@ class GeminiSession(Transcript):
         elif text(row.get("type")):
             self.report_unknown(text(row.get("type")))
         else:
-            self._wrong("", "expected a header, a message or a change")
+            self.log.odd_line(self.line or None, self.location, "expected a header, a message or a change")
 
     def finish(self) -> None:
         """Read the last message where the file is finished, or where it cannot be written again."""
@@ -322,9 +322,6 @@ class GeminiSession(Transcript):
         self.stats.tool_calls += 1
         self.stats.content_chars += size
         self.stats.max_tool_output_chars = max(self.stats.max_tool_output_chars, size)
-
-    def _wrong(self, field: str, problem: str) -> None:
-        self.log.odd_line(self.line or None, f"{self.location}{field}", problem)
 
 
 def project_folder(recording: Path) -> str:

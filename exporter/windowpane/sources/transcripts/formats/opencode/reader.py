@@ -28,7 +28,7 @@ from windowpane.sources.transcripts.json_document import (
 from windowpane.sources.transcripts.json_lines import mapping, milliseconds
 from windowpane.sources.transcripts.reader import FileStats, Problem
 from windowpane.sources.transcripts.records import Record
-from windowpane.sources.transcripts.transcript import IDLE_SECONDS, is_idle
+from windowpane.sources.transcripts.transcript import IDLE_SECONDS, GrowingReader
 
 _TABLES: Final = frozenset({"session", "message", "part"})
 _CHANGES: Final = """
@@ -71,14 +71,10 @@ def _records(
         log.odd(None, field, "the last reply is in progress, or none has come; held back")
 
 
-class OpencodeDatabaseReader:
+class OpencodeDatabaseReader(GrowingReader):
     """Reads all sessions of a database."""
 
     format: ClassVar[str] = "opencode"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether sessions are finished; None: those without a change for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -108,7 +104,7 @@ class OpencodeDatabaseReader:
             if key in new and (last is None or (is_second and _is_later(new[key][0], changed))):
                 changed, last = new[key]  # noqa: PLW2901  # the messages of this session are in the newer table
             times = [at for at in map(milliseconds, (updated, changed)) if at is not None]
-            state = f"{updated} {last} {changed} {self._is_complete(changed)}"
+            state = f"{updated} {last} {changed} {self._is_settled(changed)}"
             states[str(key)] = SessionState(max(times, default=None), state)
         return states
 
@@ -124,11 +120,11 @@ class OpencodeDatabaseReader:
                 table, messages = _NEW_TABLE, _new_messages
             changed = connection.execute(f"SELECT max(time_updated) FROM {table} WHERE session_id = ?", (key,))  # noqa: S608
             (updated,) = changed.fetchone()
-            session = OpencodeSession(stats, complete=self._is_complete(updated))
+            session = OpencodeSession(stats, complete=self._is_settled(updated))
             marked = _marked(connection, info, messages(connection, key, log), table)
             yield from _records(session, info, marked, log, f"session {key}")
 
-    def _is_complete(self, updated: object) -> bool:
+    def _is_settled(self, updated: object) -> bool:
         if self._complete is not None:
             return self._complete
         at = milliseconds(updated)
@@ -237,15 +233,11 @@ def _new_messages(connection: sqlite3.Connection, key: str, log: DocumentLog) ->
         yield from rows.message(str(row_id), str(kind), stated.value)
 
 
-class OpencodeStorageReader:
+class OpencodeStorageReader(GrowingReader):
     """Reads a folder with the messages of one session."""
 
     format: ClassVar[str] = "opencode"
     experimental: ClassVar[bool] = True
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether sessions are finished; None: those without a write for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -267,10 +259,8 @@ class OpencodeStorageReader:
         if not names:
             log.fail("expected files of messages, named msg_….json")
         info = _info_in(storage, path.name, log)
-        complete = self._complete
-        if complete is None:
-            updated_at = milliseconds(info.item("time").value.get("updated"))
-            complete = is_idle(path / names[-1], updated_at=updated_at)
+        updated_at = milliseconds(info.item("time").value.get("updated"))
+        complete = self._is_complete(path / names[-1], updated_at)
         session = OpencodeSession(stats, complete=complete)
         yield from _records(session, info, _messages_in(storage, [path / name for name in names], log), log, "")
 
@@ -318,14 +308,10 @@ def _object(file: Path, log: DocumentLog) -> dict[str, object]:
 _SESSION_PATHS: Final = ({"info.id"}, {"info.slug"}, {"info.projectID"}, {"info.directory", "info.time"})
 
 
-class OpencodeExportReader:
+class OpencodeExportReader(GrowingReader):
     """Reads exported sessions, which may still be in progress."""
 
     format: ClassVar[str] = "opencode"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether files are finished; None: those without a write for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -344,8 +330,6 @@ class OpencodeExportReader:
             Message(message.item("info"), list(message.items("parts"))) for message in document.items("messages")
         )
         info = document.item("info")
-        complete = self._complete
-        if complete is None:
-            complete = is_idle(path, updated_at=milliseconds(info.item("time").value.get("updated")))
-        session = OpencodeSession(stats, complete=complete)
+        updated_at = milliseconds(info.item("time").value.get("updated"))
+        session = OpencodeSession(stats, complete=self._is_complete(path, updated_at))
         yield from _records(session, info, messages, log, "messages")

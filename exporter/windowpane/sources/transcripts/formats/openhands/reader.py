@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -44,7 +45,7 @@ from windowpane.sources.transcripts.records import (
     SessionDescribed,
     SessionOpened,
 )
-from windowpane.sources.transcripts.transcript import is_idle
+from windowpane.sources.transcripts.transcript import GrowingReader
 
 SUBAGENTS: Final = "subagents"
 """Folder of a conversation in which the SDK keeps those of its sub-agents."""
@@ -60,14 +61,10 @@ _TASK_MARKS: Final = (b'"history":', b'"instance":', b'"instruction":', b'"metad
 """Fields of a task before its history, which may be far into the row."""
 
 
-class OpenHandsReader:
+class OpenHandsReader(GrowingReader):
     """Reads conversations, exported events, and the output of evaluations."""
 
     format: ClassVar[str] = "openhands"
-
-    def __init__(self, *, complete: bool | None = None) -> None:
-        """*complete* is whether recordings are finished; None: those without a write for two minutes are."""
-        self._complete = complete
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -100,12 +97,7 @@ class OpenHandsReader:
         """Yield the records of all conversations. Raises `SourceError` when the recording holds no events."""
         log = DocumentLog(path, stats, problems)
         parts = self.parts(path, names_in(path)) if path.is_dir() else []
-
-        def is_complete(updated_at: float | None) -> bool:
-            if self._complete is not None:
-                return self._complete
-            return is_idle(path / parts[-1] if parts else path, updated_at=updated_at)
-
+        is_complete = partial(self._is_complete, path / parts[-1] if parts else path)
         if path.is_dir():
             conversation = _Conversation(path, log)
             yield from _read(conversation.start, _files(path, parts, stats, problems), log, is_complete)

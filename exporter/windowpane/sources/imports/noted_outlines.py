@@ -1,0 +1,139 @@
+"""Outlines of the sessions that an import has not read yet, beside the store; loaded without the readers.
+
+They are there while the import runs: the pages of a dashboard list these sessions, and read one that is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from windowpane.effects.private_files import write_whole
+from windowpane.effects.processes import is_running
+
+SUFFIX: Final = ".outlines.json"
+MAXIMUM_SESSIONS: Final = 50_000
+"""Sessions that are noted, the latest ones: about 20 MB."""
+WRITE_SECONDS: Final = 2.0
+"""Time between two notes."""
+
+
+class SessionOutline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Statements of a recording about a session; what only playing it shows is absent."""
+
+    session_id: str
+    file: str
+    agent: str
+    model: str = ""
+    parent_session_id: str | None = None
+    title: str = ""
+    folder: str = ""
+    repository: str = ""
+    branch: str = ""
+    first_at: float | None = None
+    last_at: float | None = None
+    calls: int | None = None
+    """None where the calls have to be played to be counted; likewise the values below."""
+    compactions: int | None = None
+    last_tokens: int | None = None
+    """Tokens that the last call sent."""
+    limit_tokens: int | None = None
+    """The size of the window, where the recording states it."""
+    cost_dollars: float | None = None
+    """Cost of what the recording states of its calls."""
+    is_cost_partial: bool = False
+    """Of some calls only the start of the output is stated: they cost more."""
+    first_call: str = ""
+    """The provider's id of its first call, which a fork of the session repeats."""
+
+
+class _Note(msgspec.Struct):
+    pid: int
+    outlines: list[SessionOutline]
+    is_complete: bool = False
+    """Every session that is not read yet is noted, or is beyond the maximum."""
+
+
+class OutlineFile:
+    """Writes the outlines of this process, at most every `WRITE_SECONDS`; what cannot be written is not."""
+
+    def __init__(self, base: Path) -> None:
+        self._file = _file(base)
+        self._outlines: dict[str, list[SessionOutline]] = {}
+        """By file."""
+        self._first_calls = Counter[str]()
+        self._next_at = 0.0
+        self._reading = ""
+        self._is_complete = False
+
+    def add(self, file: Path, outlines: list[SessionOutline]) -> None:
+        """Note the sessions of a file."""
+        self._outlines[str(file)] = outlines
+        self._first_calls.update(one.first_call for one in outlines if one.first_call)
+        self._write()
+
+    def start_reading(self, file: Path) -> None:
+        """Forget the sessions of the file that was read before this one."""
+        read, self._reading = self._reading, str(file)
+        if self._outlines.pop(read, None):
+            self._write()
+
+    def finish(self) -> None:
+        """Note at once that all files have been added."""
+        self._is_complete, self._next_at = True, 0.0
+        self._write()
+
+    def _write(self) -> None:
+        if time.monotonic() < self._next_at:
+            return
+        self._next_at = time.monotonic() + WRITE_SECONDS
+        outlines = [self._noted(one) for several in self._outlines.values() for one in several]
+        with suppress(OSError):
+            note = _Note(os.getpid(), outlines[:MAXIMUM_SESSIONS], self._is_complete)
+            write_whole(self._file, msgspec.json.encode(note))
+
+    def _noted(self, outline: SessionOutline) -> SessionOutline:
+        """Return an outline, without its cost where another session repeats its calls, which count once."""
+        return outline if self._first_calls[outline.first_call] < 2 else replace(outline, cost_dollars=None)
+
+    def remove(self) -> None:
+        """Remove the file, unless it is of another import that runs."""
+        note = _read(self._file)
+        if note is not None and (note.pid == os.getpid() or not is_running(note.pid)):
+            with suppress(OSError):
+                self._file.unlink()
+
+
+@contextmanager
+def noted_outlines(base: Path) -> Iterator[OutlineFile]:
+    """Note outlines for the store beside *base* while the block runs."""
+    file = OutlineFile(base)
+    try:
+        yield file
+    finally:
+        file.remove()
+
+
+def outlined_sessions(base: Path) -> list[SessionOutline]:
+    """Return the sessions that the import running into the store beside *base* has not read yet."""
+    note = _read(_file(base))
+    return note.outlines if note is not None and is_running(note.pid) else []
+
+
+def _file(base: Path) -> Path:
+    return base.with_name(base.name + SUFFIX)
+
+
+def _read(file: Path) -> _Note | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_Note)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
