@@ -176,12 +176,16 @@ def import_recordings(
     ):
         task = progress.add_task("reading", total=None)
 
+        def index() -> int:
+            # what another import has stored meanwhile is much, and that one indexes it
+            return 0 if another_import(local_base(store.address)) else store.index_text()
+
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
             note.write(number - 1, total)
             outlines.start_reading(path)
             with suppress(StoreError):  # indexed at the end
-                store.index_text()
+                index()
 
         def outline(paths: Sequence[Path]) -> None:
             from windowpane.sources.imports.outline import outlined_files
@@ -197,7 +201,7 @@ def import_recordings(
             outline=outline if options == ImportOptions() else None,  # a dashboard reads without options
         )  # fmt: skip
         progress.update(task, completed=len(reports), description="indexing for search")
-        while not another_import(local_base(store.address)) and store.index_text():  # else that one indexes all
+        while index():
             progress.refresh()
         last_import.remember(store, reports)
         store.flush()
