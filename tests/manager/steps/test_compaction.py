@@ -52,7 +52,7 @@ def test_an_empty_or_a_single_message_is_not_cut() -> None:
 
 
 def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
-    items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
+    items = [one for n in range(1, 6) for one in exchange(n, 1_500, turn=n)]
     half = removed(items, target=10**6)
     with_call = [*items, item("call", "tool_call", 20, 6, group="open", exchange=5)]
 
@@ -264,7 +264,7 @@ def attempts(sink: RecordingSink) -> list[str]:
 def test_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
-        window.add_user(filler(9_300), pinned=True)
+        window.add_user(filler(9_900), pinned=True)
         for n in range(9):
             window.on_turn_start()
             window.on_turn_end(chat_reply(filler(130, tag=f"a{n}x")))
