@@ -307,8 +307,8 @@ def of_html_report(session: StoredSession) -> Values:
     heading = re.search(r"<p class=lead>(.*?)</p>", page)
     return {
         "headline": html.unescape(heading[1]) if heading else "",
-        "utilization": tiles["utilization"][0],
-        "zone": tiles["utilization"][1],
+        "utilization": tiles["window"][0],
+        "zone": tiles["window"][1],
         "peak utilization": tiles["peak"][0],
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
         "velocity": tiles["growth"][0],

@@ -56,13 +56,15 @@ def test_calls_that_another_session_counts_are_no_part_of_the_cost() -> None:
     assert math.fsum(cause.dollars for cause in causes) == pytest.approx(0.1)
 
 
-def test_what_nothing_explains_comes_last_and_is_named_where_it_is_large() -> None:
+def test_content_not_in_the_recording_is_listed_by_its_size_and_explained_where_it_is_large() -> None:
     components = {"unattributed": 60_000, "tool_results": 20_000, "message_history": 10_000}
 
     causes = cost_causes([call(1, components=components)], [], total=0.1, price_of=price)
 
-    assert [cause.name for cause in causes][-1] == CARRIED["unattributed"]
-    assert ", $0.06 sending content not in the recording, " in causes_sentence(causes)
+    assert causes[0].name == CARRIED["unattributed"]
+    assert "system prompt and tool definitions" in causes[0].advice
+    assert causes[-1].advice == ""
+    assert "$0.06 sending content not in the recording, " in causes_sentence(causes)
 
 
 def test_the_turns_are_those_in_which_it_cost_most() -> None:

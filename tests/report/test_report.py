@@ -257,7 +257,7 @@ class TestHostileContent:
         assert tags <= {
             "html", "head", "meta", "title", "style", "body", "main", "h", "p", "span", "b", "section", "div",
             "svg", "text", "line", "polygon", "polyline", "i", "table", "thead", "tbody", "tr", "th", "td",
-            "footer",
+            "footer", "details", "summary",
         }  # fmt: skip
 
     def test_the_page_fetches_nothing(self, report: SessionReport) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.core.events import NotificationDelivered, NotificationFailed, RulesFollowed
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity, counts_as_lost
@@ -187,12 +187,6 @@ def settings_text(row: AlertRow) -> tuple[str, str]:
 def firing_key(row: AlertRow) -> str:
     """Return the key of a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
-
-
-def alert_title(alert: str) -> str:
-    """Return an alert's title."""
-    rule = RULES_BY_NAME.get(alert)
-    return rule.title if rule is not None else alert
 
 
 _NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}

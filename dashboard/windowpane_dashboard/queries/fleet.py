@@ -21,7 +21,7 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
-from windowpane.text.forecasts import next_event
+from windowpane.text.forecasts import PACE_TURNS, next_event, time_ahead
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
 from windowpane_dashboard.queries.timeline import latest_pressure
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
@@ -40,10 +40,12 @@ class LiveSession:
     """A live session with what is expected of it next."""
 
     row: SessionRow
-    band: tuple[float | None, float | None]
-    """10 to 90 band of the turns until its next event."""
     alert: AlertRow | None
     """The alert that fired last and still does."""
+    band: tuple[float | None, float | None] = (None, None)
+    """10 to 90 band of the turns until its next event."""
+    time: str = ""
+    """The time that these turns take at the present pace."""
     today_dollars: float | None = None
     """Cost of its calls and its sub-agents' since midnight; None if none is known."""
 
@@ -65,7 +67,8 @@ class LiveSession:
             return event.text
         noun = "turn" if turns_until(event.turns) == "1" else "turns"
         band = turns_band(*self.band)
-        return f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
+        text = f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
+        return f"{text}, {self.time} at this pace" if self.time else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +125,9 @@ def nearest(
     last_alerts: dict[str, AlertRow] = {}
     for alert in firing:  # newest first
         last_alerts.setdefault(alert.session_id, alert)
-    live = (LiveSession(row, (None, None), last_alerts.get(row.session_id)) for row in reader.sessions(wanted))
+    live = (LiveSession(row, last_alerts.get(row.session_id)) for row in reader.sessions(wanted))
     cards = sorted(live, key=lambda session: session.turns)[:CARDS]
-    return tuple(replace(session, band=_band(reader, session.row)) for session in cards)
+    return tuple(_with_forecast(reader, session) for session in cards)
 
 
 def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending]) -> tuple[LiveSession, ...]:
@@ -134,10 +137,13 @@ def _with_costs_of_today(live: Sequence[LiveSession], costs: Sequence[Spending])
     return tuple(replace(one, today_dollars=today.get(one.row.session_id)) for one in live)
 
 
-def _band(reader: EventReader, row: SessionRow) -> tuple[float | None, float | None]:
-    """Return the band of the row's next event, as its page has it."""
-    latest = latest_pressure(reader, row.session_id)
-    return (None, None) if latest is None else next_event(row).band(latest)
+def _with_forecast(reader: EventReader, session: LiveSession) -> LiveSession:
+    """Return the session with the band of its next event, as its page has it, and the time until it."""
+    row, latest = session.row, latest_pressure(reader, session.row.session_id)
+    if latest is None:
+        return session
+    event, turns = next_event(row), reader.turns(row.session_id, first=max(1, row.turns - PACE_TURNS))
+    return replace(session, band=event.band(latest), time=time_ahead(event.turns, [turn.at for turn in turns]))
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:

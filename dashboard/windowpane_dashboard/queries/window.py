@@ -115,7 +115,13 @@ def removed_blocks(
 
     The `window_frame` of the same turn gives the names of their replacements.
     """
-    return removed_frame(reader.removed_blocks(session_id, turn, limit=REMOVED_ROWS), window)
+    rows = reader.removed_blocks(session_id, turn, limit=2 * REMOVED_ROWS)
+    return removed_frame([row for row in rows if not _is_remeasured(row)][:REMOVED_ROWS], window)
+
+
+def _is_remeasured(row: BlockRow) -> bool:
+    """Return whether only the size of the content that is not in the recording was measured again."""
+    return row.content_type == "unattributed" and row.removed_by == "replaced"
 
 
 _CAUSES: Final = {

@@ -6,7 +6,7 @@ import streamlit as st
 
 from windowpane.alerts.delivery.notifier import TestResult, send_test
 from windowpane.alerts.guidance import GUIDANCE
-from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.alerts.summary import condition_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
@@ -19,7 +19,6 @@ from windowpane_dashboard.queries.alerts import (
     FiringOutcome,
     MessageDelivery,
     alert_address,
-    alert_title,
     deliveries,
     duration_text,
     lost_rules_of,
@@ -92,7 +91,8 @@ def runbook_entry(alert: str) -> None:
         st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
-        st.markdown(f"**How to see it.** {guidance.see}")
+        panels = " Names in quotes are panels in Grafana." if "'" in guidance.see else ""
+        st.markdown(f"**How to see it.** {guidance.see}{panels}")
         st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
 
 

@@ -26,7 +26,7 @@ class _Line(NamedTuple):
     """A cause or a finding, with the turns in which it can be seen."""
 
     amount: str
-    name: str
+    text: str
     finding: Finding | None
     at_turns: Sequence[Evidence]
 
@@ -47,7 +47,7 @@ def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline)
     lines = [
         _Line(
             f"**{escape_markdown(dollars(cause.dollars))}** · {percent(cause.share)}",
-            cause.name.capitalize(),
+            ": ".join(filter(None, (cause.name.capitalize(), cause.advice))),
             cause.finding,
             cause.finding.evidence if cause.finding else [Evidence(turn, "") for turn in cause.turns],
         )
@@ -57,7 +57,7 @@ def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline)
     for finding in listed:
         if finding not in explained:
             part = "" if finding.dollars is None else f"of it {escape_markdown(dollars(finding.dollars))}"
-            lines.append(_Line(part, "", finding, finding.evidence))
+            lines.append(_Line(part, f"{finding.text}. {finding.advice}", finding, finding.evidence))
     for number, line in enumerate(lines):
         _draw(row, line, number, last)
 
@@ -80,8 +80,7 @@ def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
     finding = line.finding
     money, text, turns, action = st.columns([1.3, 7, 2.4, 1.6], vertical_alignment="center", gap="small")
     money.markdown(line.amount)
-    parts = [line.name, f"{finding.text}. {finding.advice}" if finding else ""]
-    text.markdown(escape_markdown(": ".join(part for part in parts if part)))
+    text.markdown(escape_markdown(line.text))
     with turns, st.container(horizontal=True, gap="small"):
         for index, turn in enumerate(dict.fromkeys(evidence.turn for evidence in line.at_turns)):
             here = "; ".join(evidence.text for evidence in line.at_turns if evidence.turn == turn)

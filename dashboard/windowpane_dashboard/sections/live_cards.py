@@ -7,10 +7,11 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.alerts.rules import alert_title
 from windowpane.text.formats import UNKNOWN, ago, dollars, percent
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.queries.alerts import alert_address, alert_title
+from windowpane_dashboard.queries.alerts import alert_address
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.fleet import LiveSession
 from windowpane_dashboard.queries.titles import project, session_title

@@ -7,12 +7,13 @@ from typing import Final
 
 import streamlit as st
 
+from windowpane.alerts.rules import alert_title
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.forecasts import compaction_level_text, next_event, with_band
+from windowpane.text.forecasts import PACE_TURNS, compaction_level_text, next_event, time_ahead, with_band
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
@@ -27,7 +28,7 @@ from windowpane.text.formats import (
 from windowpane.text.labels import COUNT_SOURCE_LABELS, LIMIT_SOURCE_LABELS, severity_label
 from windowpane.text.zones import ZONE_SHAPES
 from windowpane_dashboard.page import times
-from windowpane_dashboard.queries.alerts import alert_title, lost_rules_of
+from windowpane_dashboard.queries.alerts import lost_rules_of
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
@@ -98,7 +99,8 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
 
 
 def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
-    used, share, zone, label, call = row.used_tokens, row.utilization, row.zone, "Window", "of the next call"
+    used, share, zone = row.used_tokens, row.utilization, row.zone
+    label, call = "Window, next call", "of the next call"
     fullest = None if alert is None else timeline.fullest(alert.fired_turn)
     if alert is not None and fullest is not None:
         used, share, zone = round(fullest[0]), fullest[1], fullest[2]
@@ -154,10 +156,12 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     if timeline.latest is None:
         text = UNKNOWN
     elif is_live(row, time.time()):
-        text = with_band(event.turns, *event.band(timeline.latest))
+        duration = time_ahead(event.turns, timeline.turns["at"].tail(PACE_TURNS).dropna().tolist())
+        text = ", ".join(filter(None, (with_band(event.turns, *event.band(timeline.latest)), duration)))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
-        f"Turns until {event.name} from now; in parentheses the range that holds in 8 of 10 cases.",
+        f"Turns (model calls) until {event.name}; in parentheses the range that holds in 8 of 10 cases.",
+        "The time is that of as many turns at the median pace of the latest 20.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     return f"{event.name.capitalize()} in", text, " ".join(parts)

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from windowpane.alerts.rules import RULES_BY_NAME
+from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.core.vocabulary import SEVERITIES
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
@@ -25,7 +25,6 @@ from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
     Firings,
     alert_frame,
-    alert_title,
     alerts_headline,
     firing_key,
     outcome_of,
@@ -135,14 +134,16 @@ def table_section(listed: Firings, now: float) -> None:
         height="content" if len(frame) <= 12 else 470,
         column_config={
             "severity": config.TextColumn(width=76),
-            "alert": config.TextColumn(width=172),
-            "what": config.TextColumn(width=248),
+            "alert": config.TextColumn(width=140),
+            "what": config.TextColumn(width=380),
             "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
             "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
             "lasted": config.TextColumn(width=150),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
-            "delivery": config.TextColumn(width=108, help="notified channels, and whether the message arrived"),
+            "delivery": config.TextColumn(
+                "messages", width=108, help="notified channels, and whether the message arrived"
+            ),
         },
     )
     more = f" Only the latest {ALERT_ROWS} are listed: narrow the filters to see others." if listed.more else ""

@@ -139,7 +139,7 @@ def session_table(listed: Fleet, now: float) -> None:
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
             "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
             "window": config.NumberColumn(
-                width=150, alignment="left", help="used tokens / limit at the last turn; ≈ estimated"
+                width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
             ),
             "next": config.TextColumn(
                 width=130, help="turns until the agent's own compaction, or until red; only live sessions"

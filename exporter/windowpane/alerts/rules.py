@@ -268,6 +268,12 @@ RULES: Final[tuple[Rule, ...]] = (
 RULES_BY_NAME: Final[dict[str, Rule]] = {rule.name: rule for rule in RULES}
 
 
+def alert_title(alert: str) -> str:
+    """Return an alert's title; its name where no rule has it."""
+    rule = RULES_BY_NAME.get(alert)
+    return rule.title if rule is not None else alert
+
+
 def configured(
     thresholds: Mapping[str, float] | None = None,
     *,

@@ -30,8 +30,17 @@ CARRIED: Final[dict[Component, str]] = {
 }
 REPLIES, BREAKS, OTHER = "writing replies", "cache breaks", "calls outside of the turns"
 UNSPLIT: Final = "calls without a published price"
-UNEXPLAINED: Final = (CARRIED["unattributed"], UNSPLIT, OTHER)
-"""Causes that a user cannot act on; they come last, however large."""
+ADVICE: Final[dict[str, str]] = {
+    CARRIED["unattributed"]: (
+        "usually the agent's system prompt and tool definitions, sent with each call and not recorded. "
+        "Fewer MCP servers lower it."
+    ),
+    CARRIED["tool_results"]: (
+        "each is sent again with every later call until it is removed. Reading large files in part lowers it."
+    ),
+    CARRIED["message_history"]: "it is sent again with every call. A new session for a new task lowers it.",
+}
+"""Advice on large causes, where no finding has more."""
 LISTED_TURNS: Final = 3
 SMALLEST_DOLLARS: Final = 0.00005
 NAMED_SHARE: Final = 0.15
@@ -57,6 +66,13 @@ class CostCause:
     finding: Finding | None = None
     """A finding about it, with advice that lowers it."""
 
+    @property
+    def advice(self) -> str:
+        """The finding with its advice, else what is known of any large cause like it."""
+        if self.finding is not None:
+            return f"{self.finding.text}. {self.finding.advice}"
+        return ADVICE.get(self.name, "") if self.share >= NAMED_SHARE else ""
+
 
 def cost_causes(
     turns: Sequence[TurnRow],
@@ -66,7 +82,7 @@ def cost_causes(
     findings: Iterable[Finding] = (),
     price_of: PriceOf | None = None,
 ) -> tuple[CostCause, ...]:
-    """Return the causes of *total* dollars, most expensive first, unexplained last; none without a cost.
+    """Return the causes of *total* dollars, most expensive first; none without a cost.
 
     *breaks* are the cache breaks with their turns.
     """
@@ -92,7 +108,7 @@ def cost_causes(
             tuple(sorted(parts[name], key=lambda turn: -parts[name][turn])[:LISTED_TURNS]),
             next((by_kind[kind] for kind in _FOUND.get(name, ()) if kind in by_kind), None),
         )
-        for name, cost in sorted(costs.items(), key=lambda item: (item[0] in UNEXPLAINED, -item[1]))
+        for name, cost in sorted(costs.items(), key=lambda item: -item[1])
         if cost >= SMALLEST_DOLLARS
     )
 

@@ -186,12 +186,13 @@ def _cache_breaks(data: SessionEvidence) -> Iterator[Finding]:
         return
     causes = Counter(broken.cause for _, broken in data.breaks)
     worst = sorted(data.breaks, key=lambda item: -(item[1].dollars or item[1].rewritten_tokens))[:EVIDENCE]
-    main = f", most often because {CACHE_BREAK_LABELS[causes.most_common(1)[0][0]]}" if causes else ""
+    cause = causes.most_common(1)[0][0] if causes else "unknown"
+    main = "" if cause == "unknown" else f", most often because {CACHE_BREAK_LABELS[cause]}"
     yield Finding(
         "cache_breaks",
         f"{count(data.session.cache_breaks, 'call')} sent {tokens_short(data.session.cache_break_tokens)} cached "
         f"tokens again{main}",
-        _cache_advice(data, causes.most_common(1)[0][0] if causes else "unknown"),
+        _cache_advice(data, cause),
         lost,
         tuple(
             Evidence(
@@ -212,6 +213,8 @@ def _cache_advice(data: SessionEvidence, cause: CacheBreakCause) -> str:
         return _expiry_advice(data)
     if cause == "model":
         return "Change the model only where a window starts: each model has another cache."
+    if cause == "unknown":
+        return "Most often nothing that was recorded had changed before, so the cause is unknown."
     if data.is_own:
         return "Keep what was sent unchanged and in order; look for settings that change between calls."
     return (

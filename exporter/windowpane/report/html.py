@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from windowpane.alerts.rules import alert_title
 from windowpane.core.vocabulary import ZONES
 from windowpane.report.composition import NAME_KINDS
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
     from windowpane.report.session_report import SessionReport
     from windowpane.store.records import AlertRow
 
+TWO_VIEWS: Final = (
+    "Causes and names are two views of the same cost, and add up differently: a name has its share, by tokens, "
+    "of every call that sent its definitions, calls or results, whatever the cause. A server contains its tools."
+)
+
 
 def to_html(report: SessionReport) -> str:
     """Return the whole page."""
     session = report.session
     name = session.title or f"{session.agent}, {formats.local(session.started_at)}"
+    if name.endswith("…"):
+        name = f"{name.rpartition(' ')[0]} …"
     return html_page(
         f"{name}: context window",
         f"<h1>{escape(name)}</h1><p class=lead>{escape(report.headline)}</p>",
@@ -34,7 +42,10 @@ def to_html(report: SessionReport) -> str:
         _legend(report),
         _findings(report),
         _cost_causes(report),
-        f"<section class=appendix>{''.join(table_of(report) for table_of in _TABLES)}</section>",
+        _lost_rules(report),
+        "<details class=appendix><summary>All tables</summary>",
+        *(part(report) for part in _TABLES),
+        "</details>",
     )
 
 
@@ -65,7 +76,7 @@ def _tiles(report: SessionReport) -> str:
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     besides = f", besides {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
     values = [
-        ("utilization", share, zone_label(session.zone)),
+        ("window", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
         ("growth", formats.tokens_short(session.velocity), "tokens per turn"),
         (f"{ahead.name} in", formats.turns_until(ahead.turns) if report.live else "not live", "turns"),
@@ -102,12 +113,18 @@ def _findings(report: SessionReport) -> str:
 def _cost_causes(report: SessionReport) -> str:
     rows = [
         [
-            formats.dollars(cause.dollars), formats.percent(cause.share), cause.name,
+            formats.dollars(cause.dollars), formats.percent(cause.share),
+            cause.name if cause.finding else ": ".join(filter(None, (cause.name, cause.advice))),
             ", ".join(map(str, cause.turns)),
         ]
         for cause in report.cost_causes
     ]  # fmt: skip
     return table("Cost", ("cost", "share", "cause", "most in turns"), rows)
+
+
+def _lost_rules(report: SessionReport) -> str:
+    rows = [[str(item.turn), rule.label] for item in report.rules for rule in item.lost]
+    return table("Rules that compactions lost", ("turn", "rule"), rows)
 
 
 def _legend(report: SessionReport) -> str:
@@ -124,9 +141,12 @@ def _zones(report: SessionReport) -> str:
 
 def _alerts(report: SessionReport) -> str:
     rows = [
-        [alert.severity, alert.alert, str(alert.fired_turn), _resolved(alert, live=report.live), alert.summary]
-        for alert in report.alerts
-    ]
+        [
+            one.severity, alert_title(one.alert), str(one.fired_turn), _resolved(one, live=report.live),
+            one.summary,
+        ]
+        for one in report.alerts
+    ]  # fmt: skip
     return table("Alerts", ("severity", "alert", "fired at turn", "resolved at turn", "what"), rows)
 
 
@@ -143,17 +163,13 @@ def _evictions(report: SessionReport) -> str:
 
 def _compressions(report: SessionReport) -> str:
     heads = (
-        "turn", "strategy", "outcome", "of", "before", "after", "ratio", "window before", "window after",
-        "facts kept", "facts lost", "faults found", "needed again", "refilled", "note",
+        "turn", "outcome", "window before", "window after", "facts lost", "faults found", "needed again", "note"
     )  # fmt: skip
     rows = [
         [
-            str(item.turn), item.strategy, item.outcome, item.sizes[2], formats.tokens(item.sizes[0]),
-            formats.tokens(item.sizes[1]), formats.ratio(item.ratio), formats.tokens(item.window_before),
-            formats.tokens(item.window_after), formats.ratio(item.fidelity),
+            str(item.turn), item.outcome, formats.tokens(item.window_before), formats.tokens(item.window_after),
             f"{item.facts.damaged} of {item.facts.total}" if item.facts else formats.UNKNOWN,
-            "; ".join(item.faults), ", ".join(item.needed_again),
-            item.regrowth.text if item.regrowth is not None else "", item.note,
+            "; ".join(item.faults), ", ".join(item.needed_again), item.note,
         ]
         for item in report.compressions
     ]  # fmt: skip
@@ -189,7 +205,8 @@ def _costs_by_name(report: SessionReport) -> str:
         for kind, label in NAME_KINDS.items()
         for cost in report.by_name[kind]
     ]
-    return table("Costs by name", ("kind", "name", "cost", "calls and tokens"), rows)
+    listed = table("Costs by name", ("kind", "name", "cost", "calls and tokens"), rows)
+    return f"{listed}<p class=quiet>{TWO_VIEWS}</p>" if listed else ""
 
 
 def _uses(report: SessionReport) -> str:

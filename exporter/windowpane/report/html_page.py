@@ -128,7 +128,7 @@ _LAYOUT: Final = (
     "table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:var(--quiet);font-weight:500}"
     "th,td{padding:4px 12px 4px 0;border-bottom:1px solid var(--rule);vertical-align:top}"
     ".long{overflow-wrap:anywhere}.lead{font-size:16px;margin:0 0 8px}.tiles b{white-space:nowrap}"
-    "summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
+    ".appendix{margin-top:28px}summary{margin:8px 0;color:var(--quiet);font-size:13px;cursor:pointer}"
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
     "@page{size:A4;margin:12mm}@media print{body{font-size:11px}main{padding:0}table{font-size:10px}"
     "h1{font-size:18px}.lead{font-size:13px}h2{font-size:13px;margin:10px 0 4px}.tiles b{font-size:15px}"

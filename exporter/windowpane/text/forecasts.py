@@ -8,6 +8,7 @@ from windowpane.text.formats import UNKNOWN, tokens_short, turns_band, turns_unt
 
 TYPE_CHECKING = False  # the status line of a coding agent, which uses this, must not wait for typing
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Final, Literal, Protocol
 
     class Forecasted(Protocol):
@@ -55,6 +56,9 @@ EVIDENCE_LABELS: Final[dict[str, str]] = {
 }
 """Evidence for the level at which an agent compacts by itself."""
 
+PACE_TURNS: Final = 20
+"""Latest turns that the pace of a session is measured on."""
+
 
 class NextEvent:
     """The event that a forecast is about, and the median of the turns until it."""
@@ -96,6 +100,23 @@ def with_band(median: float | None, early: float | None, late: float | None) -> 
     """Return a forecast with its 10–90 band: `4 (3–7)`."""
     band = turns_band(early, late)
     return f"{turns_until(median)} ({band})" if band else turns_until(median)
+
+
+def time_ahead(turns: float | None, times: Sequence[float | None]) -> str:
+    """Return how long *turns* take at the pace of the turns at *times*: `about 4 min`.
+
+    The pace is the median of their distances; empty where it is not known.
+    """
+    from itertools import pairwise
+    from statistics import median
+
+    gaps = [later - at for at, later in pairwise(one for one in times if one is not None) if later > at]
+    if turns is None or not 0 < turns < 1_000 or len(gaps) < PACE_TURNS // 4:
+        return ""
+    minutes = turns * median(gaps) / 60
+    if minutes >= 90:
+        return f"about {round(minutes / 60)} h"
+    return f"about {max(1, round(minutes))} min"
 
 
 def compaction_level_text(tokens: int | None, evidence: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 TERMS: Final[dict[str, str]] = {
+    "turn": "one call of the model with all that was added for it; one message of yours can take many",
     "yellow, orange, red": "how full the window is; the chart shows where each starts",
     "overflow": "a call that does not fit the window with room for its reply",
     "block": "one message, tool call, tool result or definition in the window",
@@ -22,9 +23,10 @@ TERMS: Final[dict[str, str]] = {
 
 
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
-    "fleet": ("yellow, orange, red", "compaction", "≈"),
+    "fleet": ("turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "yellow, orange, red", "overflow", "block", "compaction", "fact", "needed again", "cache break", "≈"
+        "turn", "yellow, orange, red", "overflow", "block", "compaction", "fact", "needed again", "cache break",
+        "≈",
     ),
     "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
     "trends": ("cache break", "compaction", "fact", "needed again", "≈"),

@@ -504,7 +504,7 @@ def test_hand_over_the_report_of_a_session(reader: Person, tmp_path: Path) -> No
     html = path.read_text(encoding="utf-8")
 
     assert html.startswith("<!doctype html>")
-    assert "<section class=appendix>" in html
+    assert "<details class=appendix>" in html
     assert COMPACTED not in html
     assert 'src="http' not in html
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 from tests.sampling import sampled
@@ -215,7 +216,7 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compaction contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window", "Red in", "Cost", "Lost", "Needed again", "Growth", "From the cache",
+        "Window, next call", "Red in", "Cost", "Lost", "Needed again", "Growth", "From the cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
@@ -239,10 +240,11 @@ def test_the_session_page_forecasts_what_the_fleet_does(
     row = SimpleNamespace(turns_until_red=7.4, turns_until_compaction=None, compaction_tokens=None,
                           compaction_evidence=None)  # fmt: skip
     latest = SimpleNamespace(turns_until_compaction=None, turns_until_red_p10=2.0, turns_until_red_p90=22.0)
-    timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0), latest=latest)
+    turns = pd.DataFrame({"at": [40.0 * turn for turn in range(10)]})
+    timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0), latest=latest, turns=turns)
     monkeypatch.setattr(session_header, "is_live", lambda *_: True)
 
-    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 (2–22)")
+    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 (2–22), about 5 min")
 
 
 def test_a_session_that_is_over_does_not_forecast(
