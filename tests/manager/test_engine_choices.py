@@ -145,6 +145,19 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
     assert DEFAULT_CASCADE[-3:] == SAFETY_NET
 
 
+@pytest.mark.parametrize(("cascade", "evicts"), [(["eviction", "compaction"], False), (["eviction"], True)])
+def test_an_eviction_that_misses_its_target_waits_for_a_compaction(cascade: list[str], *, evicts: bool) -> None:
+    """A few old results and much conversation: evicting the results alone cannot reach the target."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, cascade=cascade) as window:
+        window.add_user("go")
+        results(window, 3, size=4_000)
+        talk(window, 40, size=400)
+
+    assert bool(sink.of(BlocksEvicted)) is evicts
+    assert ("compaction" in strategies(sink)) is not evicts
+
+
 def test_an_unknown_step_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="compaction"):
         manager(RecordingSink(), cascade=["compress harder"])

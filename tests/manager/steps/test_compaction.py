@@ -60,6 +60,16 @@ def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
     assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
 
 
+@pytest.mark.parametrize(("target", "expected"), [(10**6, 8_000), (7_500, 7_420), (1, 6_758)])
+def test_a_summary_has_the_room_below_the_target(target: int, expected: int) -> None:
+    """Of 27,034 usable tokens it has a quarter at least, and 8,000 at most."""
+    taken = snapshot([one for n in range(1, 9) for one in exchange(n, 2_500, turn=n)], limit=32_768)
+    plan = plan_compaction(taken, target, CompactionBounds(tail_ratio=0.0))
+
+    assert plan is not None
+    assert plan.summary_tokens == expected
+
+
 def test_the_previous_summary_is_continued_and_is_not_user_text() -> None:
     items = [
         item("sum", "summary", 400, text=f"{PREAMBLE}\n- old"),
