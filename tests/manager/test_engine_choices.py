@@ -151,7 +151,7 @@ def test_an_eviction_that_misses_its_target_waits_for_a_compaction(cascade: list
     sink = RecordingSink()
     with manager(sink, limit=32_768, cascade=cascade) as window:
         window.add_user("go")
-        results(window, 3, size=4_000)
+        results(window, 6, size=2_000)
         talk(window, 40, size=400)
 
     assert bool(sink.of(BlocksEvicted)) is evicts
