@@ -105,7 +105,7 @@ verbatim in what the call sends.
 - *Not regretted* is the share of all content that was not needed again after it was removed.
 - No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
   *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
-  quarter and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
+  tenth and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
   *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
 - *Cost* is the mean of the session's cost as a share of the default's: tokens at the price of fresh input, what
   the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls without room for their output:

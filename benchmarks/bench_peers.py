@@ -4,12 +4,14 @@
 
 AGENTSVIEW is the program of `pip install agentsview` in a separate environment; without it, one on the path.
 Both read copies of the 15 largest Claude Code sessions of the corpus into a new database, with all processors and
-without a server. Wall time means something on an idle machine only.
+without a server. *Listed* is the time until the import that `windowpane` alone runs has stored or listed every
+session, so that each can be opened. Wall time means something on an idle machine only.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +36,27 @@ def seconds(arguments: list[str], environment: dict[str, str]) -> float:
 def windowpane(home: Path) -> float:
     arguments = [sys.executable, "-m", "windowpane", "import", "--json", "--store", str(home / "windowpane.db")]
     return seconds([*arguments, str(home / ".claude/projects")], {**os.environ, "HOME": str(home)})
+
+
+def listed(home: Path) -> float:
+    store = home / "listed.db"
+    arguments = [sys.executable, "-m", "windowpane", "import", "--json", "--newest-first", "--store", str(store)]
+    note, started = store.with_name("listed.db.outlines.json"), time.perf_counter()
+    process = subprocess.Popen(
+        [*arguments, str(home / ".claude/projects")],
+        env={**os.environ, "HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while process.poll() is None:
+            if note.exists() and json.loads(note.read_bytes())["is_complete"]:
+                return time.perf_counter() - started
+            time.sleep(0.005)
+        raise SystemExit("the import ended before it listed every session")
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def agentsview(program: str, home: Path) -> float:
@@ -56,7 +80,7 @@ def main() -> int:
         return 2
     recordings = (Path(folder).parent / "corpus-new/claude_code").glob("*.jsonl")
     chosen = sorted(recordings, key=lambda file: file.stat().st_size)[-SESSIONS:]
-    times: dict[str, list[float]] = {"agentsview": [], "windowpane": []}
+    times: dict[str, list[float]] = {"agentsview": [], "windowpane": [], "listed": []}
     for _ in range(options.rounds):
         for name, measured in times.items():
             with tempfile.TemporaryDirectory() as scratch:
@@ -65,7 +89,8 @@ def main() -> int:
                 project.mkdir(parents=True)
                 for file in chosen:
                     shutil.copy(file, project)
-                measured.append(windowpane(home) if name == "windowpane" else agentsview(program, home))
+                runs = {"windowpane": windowpane, "listed": listed, "agentsview": partial(agentsview, program)}
+                measured.append(runs[name](home))
     release = subprocess.run([program, "version"], capture_output=True, text=True, check=False).stdout.split()
     ratio = statistics.median(times["windowpane"]) / statistics.median(times["agentsview"])
     megabytes = sum(file.stat().st_size for file in chosen) / 1e6

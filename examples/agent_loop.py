@@ -134,7 +134,7 @@ def review(
 def main() -> None:
     """Parse the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=40, help="modules to review")
+    parser.add_argument("--files", type=int, default=36, help="modules to review")
     parser.add_argument("--limit", type=int, default=16_384, help="size of the context window in tokens")
     parser.add_argument("--provider-limit", type=int, help="tokens above which the provider refuses a call")
     parser.add_argument("--outputs", action="store_true", help="serve metrics and store events while it runs")

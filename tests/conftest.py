@@ -22,7 +22,7 @@ pytest_plugins = ["tests.servers.clickhouse", "tests.servers.postgres"]
 # Deterministic and quick by default, so that CI never fails on luck; wide when asked for.
 _SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile(
-    "quick", max_examples=40, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
+    "quick", max_examples=25, deadline=None, derandomize=True, suppress_health_check=_SLOW_MACHINE
 )
 settings.register_profile("all", max_examples=1500, deadline=None, suppress_health_check=_SLOW_MACHINE)
 settings.load_profile("all" if EVERYTHING else "quick")
@@ -33,10 +33,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the large matrices to `make test-all`."""
+    """Leave the large matrices to `make test-all`, and put the tests of the browser first.
+
+    A worker starts with the first of its share, and others take from the end of it: so one worker runs these,
+    with one browser, and with its servers and stores made once.
+    """
     for item in items:
         if not EVERYTHING and item.get_closest_marker("matrix"):
             item.add_marker(pytest.mark.skip(reason="only with WINDOWPANE_TEST_ALL"))
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import NamedTuple
@@ -79,6 +79,7 @@ def patterns_held(value: object, depth: int = 0) -> Iterator[tuple[str, int]]:
             yield from patterns_held(getattr(value, name, None), depth + 1)
 
 
+@cache
 def all_patterns() -> list[Found]:
     """Return every pattern of both packages, except those of the shapes of secrets."""
     held: list[Found] = []

@@ -131,6 +131,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     sys.path.insert(0, ".")
     try:
+        told = {}
+        for text in options.answers:
+            name, _, file = text.rpartition("=")
+            told[name or file] = answers_of(Path(file), len(questions))
         forecasters = FORECASTERS | {text: function_of(text) for text in options.forecasters}
         answers: dict[str, Sequence[Band]] = {
             name: [
@@ -142,13 +146,10 @@ def main(arguments: Sequence[str]) -> int:
             ]
             for name, forecast in forecasters.items()
         }
-        for text in options.answers:
-            name, _, file = text.rpartition("=")
-            answers[name or file] = answers_of(Path(file), len(questions))
     except (ValueError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
-    lines = table(questions, answers)
+    lines = table(questions, answers | told)
     print("\n".join(lines))
     if options.write:
         text = README.read_text(encoding="utf-8")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from windowpane.alerts.conditions import SignalHistory
-from windowpane.alerts.rules import CHURN_TURNS, REGRET_TURNS
+from windowpane.alerts.rules import CHURN_TURNS
 from windowpane.core.events import (
     BlocksEvicted,
     ContentCompressed,
     ContentRegretted,
     ZoneChanged,
 )
+from windowpane.core.limits import REGRET_TURNS
 
 
 def compressed(before: int, after: int) -> ContentCompressed:

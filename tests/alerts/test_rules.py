@@ -7,9 +7,9 @@ import math
 import pytest
 
 from windowpane.alerts.engine import AlertEngine, hysteresis
-from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, SPIKE_MULTIPLE, Rule, configured
+from windowpane.alerts.rules import MINIMUM_OUTPUT_RATIO, RULES, RULES_BY_NAME, Rule, configured
 from windowpane.alerts.summary import firing_summary, value_text
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import SPIKE_MINIMUM_TOKENS, SPIKE_MINIMUM_TURNS, SPIKE_MULTIPLE
 from windowpane.exceptions import ConfigurationError
 
 FIRST_SIX = ("utilization", "eviction_rate", "compression_ratio", "burn_rate_spike", "fidelity", "tool_results")
@@ -132,7 +132,4 @@ def test_thresholds_that_depend_on_the_window() -> None:
 
 def test_a_spike_is_the_tracker_s() -> None:
     """More than 3 times the previous turns, after at least 5 turns, and at least 2,000 tokens."""
-    settings = TrackerSettings()
-
-    assert SPIKE_MULTIPLE == settings.spike_multiple == 3.0
-    assert (settings.spike_minimum_turns, settings.spike_minimum_tokens) == (5, 2_000)
+    assert (SPIKE_MULTIPLE, SPIKE_MINIMUM_TURNS, SPIKE_MINIMUM_TOKENS) == (3.0, 5, 2_000)

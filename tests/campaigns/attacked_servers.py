@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from windowpane.config.outputs import Tls
 from windowpane.outputs.http.asgi_server import AsgiServer, start_asgi_server
-from windowpane.outputs.http.authentication import TlsOptions
 from windowpane.outputs.http.connections import Limits
 from windowpane.outputs.http.http_server import RunningServer, start_http_server
 from windowpane.outputs.http.routes import Routes
@@ -98,7 +98,7 @@ def start(name: str, stack: ExitStack, *, lines: int = 1, **options: Any) -> Att
     """Start the server of a name, with `limits`, `tls`, `token` and so many *lines* of metrics."""
     registry = made_registry(lines)
     limits: dict[str, Limits] = {"limits": options["limits"]} if "limits" in options else {}
-    tls: TlsOptions | None = options.get("tls")
+    tls: Tls | None = options.get("tls")
     taken: Any = _Taken()
     if name == "agent":
         routes = Routes(registry, bearer_token=options.get("token"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.outputs.http.authentication import TlsOptions
+from windowpane.config.outputs import Tls
 
 sys.path.insert(0, str(Path(__file__).parent))  # importlib mode does not add the folder of a test
 
@@ -79,7 +79,7 @@ def attack_on() -> Iterator[AttackOn]:
 
 
 @pytest.fixture(scope="session")
-def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str], str]) -> TlsOptions:
+def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str], str]) -> Tls:
     folder = tmp_path_factory.mktemp("certificate")
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
@@ -89,4 +89,4 @@ def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str]
         ],
         check=True, capture_output=True, timeout=60,
     )  # fmt: skip
-    return TlsOptions(certificate, key)
+    return Tls(certificate, key)

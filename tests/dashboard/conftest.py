@@ -272,14 +272,23 @@ def fill(store: SqliteStore) -> None:
     store.append(plain_events("short", start=now - 9_000, turns=1, limit_tokens=200_000, end=True))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def seen_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of a `small_store` that tests of one module share; they only look at it."""
+    """The path of a `small_store` that tests share; they only look at it."""
     path = tmp_path_factory.mktemp("seen") / "windowpane.db"
     store = SqliteStore(path)
     fill(store)
     store.close()
     return path
+
+
+@pytest.fixture(scope="session")
+def growing_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+    """A `small_store` to which each test appends other sessions."""
+    store = SqliteStore(tmp_path_factory.mktemp("growing") / "windowpane.db")
+    fill(store)
+    yield store
+    store.close()
 
 
 @pytest.fixture(scope="session")

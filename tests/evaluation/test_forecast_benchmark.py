@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ def questions() -> Iterator[ModuleType]:
         from forecast import questions as module
 
         yield module
-        for name in [name for name in sys.modules if name.partition(".")[0] == "forecast"]:
+        for name in [name for name in sys.modules if name.partition(".")[0] in {"forecast", "truth"}]:
             sys.modules.pop(name)
 
 
@@ -66,12 +65,22 @@ def test_answers_are_scored_beside_the_other_forecasters(questions: ModuleType, 
 
 @pytest.mark.parametrize("wrong", ['{"p10": 3, "p50": 2, "p90": 9}', "[1, 2, 3]", "{", '{"p10": 1, "p50": 2}'])
 def test_a_wrong_answer_is_an_error_with_its_line(questions: ModuleType, tmp_path: Path, wrong: str) -> None:
-    count = sum(1 for course in questions.courses() for _ in questions.cases(course))
+    from forecast.score import answers_of
+
     answers = tmp_path / "answers.jsonl"
-    right = json.dumps({"p10": 1, "p50": 2, "p90": 3})
-    answers.write_text("\n".join([right, wrong, *[right] * (count - 2)]))
+    answers.write_text(f'{{"p10": 1, "p50": 2, "p90": 3}}\n{wrong}')
 
-    done = score("--answers", answers)
+    with pytest.raises(ValueError, match=f"{answers}: line 2"):
+        answers_of(answers, 2)
 
-    assert done.returncode == 2
-    assert f"{answers}: line 2" in done.stderr
+
+def test_answers_that_cannot_be_read_end_the_program(
+    questions: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from forecast.score import main
+
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text("[1, 2, 3]")
+
+    assert main(["--answers", str(answers)]) == 2
+    assert f"{answers}: expected " in capsys.readouterr().err

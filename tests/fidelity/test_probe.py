@@ -79,6 +79,15 @@ Open: migrate the upload of invoices.
 {DECISION}"""
 
 
+def test_what_the_user_wrote_behind_a_command_is_compared() -> None:
+    arguments = "<command-args>https://example.com/team/app/pull/2</command-args>"
+    command = block(f"<command-name>/review</command-name>\n{arguments}", "user_message", n=90)
+
+    evaluated = judged("The user reviews https://example.com/team/app/pr/2.", (command, *SESSION))
+
+    assert ("wrong_name", "contradicted") in {(fact.kind, fact.outcome) for fact in evaluated.facts}
+
+
 def test_where_the_agent_was_is_taken_from_what_it_did() -> None:
     assert fates(judged("nothing of it")) == {
         "goal: Port the client of the billing service to httpx.": "lost",

@@ -102,3 +102,10 @@ def test_a_number_is_not_supported_by_a_longer_one() -> None:
 def test_the_same_value_in_other_writing_is_no_contradiction() -> None:
     assert not wrong("Read at most 1,000 lines of the log.", "At most 1000 lines of the log are read.")
     assert not wrong("The limit is 30s for uploads.", "The limit is 30 seconds for uploads.")
+
+
+def test_an_altered_web_address_is_not_supported_by_its_parts() -> None:
+    stated = "Review https://example.com/team/app/pull/2 first."
+
+    (one,) = wrong(stated, "The user asked to review https://example.com/team/app/pr/2 first.", "Open a pr.")
+    assert one[-1] == "//example.com/team/app/pr/2"

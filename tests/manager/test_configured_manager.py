@@ -79,7 +79,7 @@ def test_state_progress_and_notes_files_carry_the_task_on(folder: Path) -> None:
     assert "[critical] api.ts:42 fails" in (folder / "agent_notes.md").read_text()
 
 
-@pytest.mark.parametrize(("threshold", "begins"), [(None, 75_000), ("0.88", 88_000)])
+@pytest.mark.parametrize(("threshold", "begins"), [(None, 80_000), ("0.88", 88_000)])
 def test_the_conversation_is_compacted_from_the_threshold_on(
     threshold: str | None, begins: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,19 @@ def test_the_cascade_is_ordered_by_cost_and_stops_early() -> None:
     assert DEFAULT_CASCADE[-3:] == SAFETY_NET
 
 
+@pytest.mark.parametrize(("cascade", "evicts"), [(["eviction", "compaction"], False), (["eviction"], True)])
+def test_an_eviction_that_misses_its_target_waits_for_a_compaction(cascade: list[str], *, evicts: bool) -> None:
+    """A few old results and much conversation: evicting the results alone cannot reach the target."""
+    sink = RecordingSink()
+    with manager(sink, limit=32_768, cascade=cascade) as window:
+        window.add_user("go")
+        results(window, 6, size=2_000)
+        talk(window, 40, size=400)
+
+    assert bool(sink.of(BlocksEvicted)) is evicts
+    assert ("compaction" in strategies(sink)) is not evicts
+
+
 def test_an_unknown_step_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="compaction"):
         manager(RecordingSink(), cascade=["compress harder"])
@@ -194,7 +207,7 @@ def test_insufficient_notes_do_not() -> None:
     with manager(sink) as window:
         window.add_user("go")
         window.task.add_note("Remember the milk.", importance="critical")
-        talk(window, 20)
+        talk(window, 24)
 
         assert "note_taking" not in strategies(sink)
         assert "compaction" in strategies(sink)
@@ -248,7 +261,7 @@ def test_notes_that_were_never_offered_are_not_found_wanting() -> None:
             )
         talk(window, 24)
 
-    assert asked[:4] == ["note_taking", "compaction"] * 2
+    assert asked[:4] == ["note_taking", "note_taking", "note_taking", "compaction"]
     assert strategies(sink)[0] == "note_taking"
 
 
@@ -380,7 +393,7 @@ def test_a_callback_that_fails_stops_nothing() -> None:
 
     with manager(sink) as window:
         window.before_compaction(callback)
-        talk(window, 20)
+        talk(window, 24)
     assert "compaction" in strategies(sink)
 
 

@@ -16,7 +16,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop.py"
     ("options", "printed"),
     [
         (["--limit", "12000"], "evicted"),
-        (["--limit", "12000"], "the model reads"),
+        (["--limit", "12000", "--files", "20"], "the model reads"),
         (["--limit", "32000", "--provider-limit", "9000"], "refused as too large"),
     ],
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from message_rules import openai_faults
+from tests.sampling import sampled
 
 import windowpane
 from windowpane.core.events import ContentCompressed, Usage
@@ -77,17 +78,18 @@ class Model:
         return self.answer or "Found " + " ".join(sorted(set(re.findall(r"(?:row|value)_\d+", text))))
 
 
+SUMMARIES = ("tool_result_summarization", "progressive_summarization")
+
+
 @pytest.mark.parametrize(
-    "cascade", [("tool_result_summarization", "compaction"), ("progressive_summarization", "compaction")]
+    ("summary", "in_parts", "user_messages"), sampled(list(product(SUMMARIES, (True, False), (True, False))), 3)
 )
-@pytest.mark.parametrize("in_parts", [True, False])
-@pytest.mark.parametrize("user_messages", [True, False])
 def test_a_long_session_makes_a_bounded_number_of_model_calls(
-    cascade: tuple[str, ...], in_parts: bool, user_messages: bool
+    summary: str, in_parts: bool, user_messages: bool
 ) -> None:
     sink = RecordingSink()
     model = Model(in_parts=in_parts)
-    work(sink, cascade=cascade, user_messages=user_messages, model=model)
+    work(sink, cascade=(summary, "compaction"), user_messages=user_messages, model=model)
     events = sink.of(ContentCompressed)
 
     assert any(event.outcome == "accepted" and event.method == "Model" for event in events)

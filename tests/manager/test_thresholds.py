@@ -107,7 +107,7 @@ def test_a_zone_starts_exactly_at_its_threshold(limit: int, shares: tuple[float,
 @pytest.mark.parametrize(
     ("used", "acts"),
     [
-        pytest.param(8_000, True, id="above"),
+        pytest.param(7_900, True, id="above"),
         pytest.param(5_000, False, id="below"),
         pytest.param(7_500, True, id="exactly"),
         pytest.param(7_499, False, id="just_below"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from genai_prices import Usage as PricedUsage
 from genai_prices.data import providers as package_providers
 from genai_prices.types import ModelPrice
+from tests.sampling import sampled
 
 from windowpane.core.events import Usage
 from windowpane.models.catalog import PackagedCatalog
@@ -61,7 +62,7 @@ def test_names_are_found_as_the_package_finds_them() -> None:
     for provider in everyone:
         packed = providers()[provider.id]
         match, own = provider.model_match, packed.model_match
-        for name in sorted(names):
+        for name in sampled(sorted(names), 200):
             found, expected = packed.find_model(name), provider.find_model(name, all_providers=everyone)
             assert (None if found is None else found.id) == (None if expected is None else expected.id), name
             assert (match is not None and match.is_match(name)) == (own is not None and own.holds(name)), name

@@ -1,4 +1,4 @@
-"""The event track below the window's chart: one row for each kind of event, a letter in every mark."""
+"""The event track below the window's chart: one row for each kind of event, letters where there is room."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from windowpane.core.vocabulary import Severity
 from windowpane.text.labels import MARKS, EventMark
 from windowpane_dashboard.charts.layout import axis, escape_label
 from windowpane_dashboard.style.theme import Palette
@@ -17,8 +16,10 @@ ROW_PIXELS: Final = 19
 TRACK_PIXELS: Final = 110
 """All rows together at most, so that the selected turn below the chart stays on the first screen."""
 NARROW_PIXELS: Final = 226
-"""The width of the turns on a narrow page. A row whose marks would touch there has dots, without letters."""
+"""The width of the turns on a narrow page, where marks with letters do not touch; between them are dots."""
+DOT_PIXELS: Final = 8
 MAXIMUM_MARKS: Final = 2_000
+"""Marks of a row, those that represent most events."""
 MAXIMUM_LINKS: Final = 300
 """Lines from a removal to the turn in which its content was needed again; the largest ones."""
 
@@ -52,8 +53,9 @@ def add_event_track(
     if regrets is not None and len(regrets):
         _add_links(figure, regrets, {mark.letter: rows - 1 - index for index, mark in enumerate(kinds)}, palette)
     for index, mark in enumerate(kinds):
-        of_kind = marks[marks["letter"] == mark.letter].sort_values("turn")
-        _add_row(figure, _at_most(of_kind), mark, rows - 1 - index, palette, pixels=row_pixels(rows), turns=turns)
+        of_kind = marks[marks["letter"] == mark.letter]
+        of_kind = of_kind.loc[of_kind["number"].nlargest(MAXIMUM_MARKS).index].sort_values("turn")
+        _add_row(figure, of_kind, mark, rows - 1 - index, palette, pixels=row_pixels(rows), turns=turns)
     figure.update_layout(
         yaxis2=axis(
             palette,
@@ -81,13 +83,6 @@ def _add_links(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], p
     )  # fmt: skip
 
 
-def _at_most(of_kind: pd.DataFrame) -> pd.DataFrame:
-    """Return at most `MAXIMUM_MARKS` marks, those that represent most events."""
-    if len(of_kind) <= MAXIMUM_MARKS:
-        return of_kind
-    return of_kind.loc[of_kind["number"].nlargest(MAXIMUM_MARKS).index].sort_values("turn")
-
-
 def _add_row(
     figure: go.Figure,
     of_kind: pd.DataFrame,
@@ -98,10 +93,13 @@ def _add_row(
     pixels: int,
     turns: float,
 ) -> None:
-    size = min(16, pixels)
-    lettered = bool(np.all(np.diff(of_kind["turn"]) * NARROW_PIXELS >= size * turns))
-    colors = [_color(severity, palette) for severity in of_kind["severity"]]
-    opaque = {"marker": {"opacity": 1}}
+    pixels = min(16, pixels)
+    of_kind = of_kind.assign(lettered=_lettered(of_kind, apart=pixels * turns / NARROW_PIXELS))
+    of_kind = of_kind.sort_values("lettered", kind="stable")  # no dot covers a letter
+    size = np.where(of_kind["lettered"], pixels, DOT_PIXELS)
+    of_severity = {str(severity): color for severity, color in palette.severities.items()}
+    colors = [of_severity.get(severity, palette.event) for severity in of_kind["severity"]]
+    opaque = {"marker": {"opacity": 1}, "textfont": {"color": palette.on_event}}
     rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
     figure.add_scatter(
         x=of_kind["turn"].to_numpy(),
@@ -110,12 +108,12 @@ def _add_row(
         name=f"{mark.letter} {mark.label}",
         showlegend=False,
         cliponaxis=False,
-        mode="markers+text" if lettered else "markers",
-        marker={"size": size if lettered else 8, "color": colors, "opacity": 1, "line": rim},
-        text=[mark.letter] * len(of_kind) if lettered else None,
-        textfont={"color": palette.on_event, "size": min(10, size - 3), "weight": 700},
-        selected={**opaque, "textfont": {"color": palette.on_event}},
-        unselected={**opaque, "textfont": {"color": palette.on_event}},
+        mode="markers+text",
+        marker={"size": size, "color": colors, "opacity": 1, "line": rim},
+        text=np.where(of_kind["lettered"], mark.letter, ""),
+        textfont={"color": palette.on_event, "size": min(10, pixels - 3), "weight": 700},
+        selected=opaque,
+        unselected=opaque,
         hovertext=[
             escape_label(f"turn {turn}, {mark.label}:\n{text}")
             for turn, text in zip(of_kind["turn"], of_kind["text"], strict=True)
@@ -124,6 +122,12 @@ def _add_row(
     )
 
 
-def _color(severity: str, palette: Palette) -> str:
-    severities: dict[str, Severity] = {"info": "info", "warning": "warning", "critical": "critical"}
-    return palette.severities[severities[severity]] if severity in severities else palette.event
+def _lettered(of_kind: pd.DataFrame, *, apart: float) -> list[bool]:
+    """Return which marks have a letter: those that are so many turns *apart*, the most severe first."""
+    marks = list(zip(of_kind["severity"], of_kind["turn"], strict=True))
+    chosen: list[float] = []
+    for severity in ("critical", "warning", "info", ""):
+        for of_mark, turn in marks:
+            if of_mark == severity and all(abs(turn - other) >= apart for other in chosen):
+                chosen.append(turn)
+    return [turn in chosen for _, turn in marks]

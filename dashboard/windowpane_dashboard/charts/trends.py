@@ -95,7 +95,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
                 marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
             )  # fmt: skip
     first, last = _around(ranged.frame["period"])
-    apply_layout(figure, palette, height=180, margin={"l": 52, "r": 8, "t": 8, "b": 26}, hovermode="closest")
+    apply_layout(figure, palette, height=180, margin={"l": 52, "r": 20, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(
         xaxis=axis(
             palette,

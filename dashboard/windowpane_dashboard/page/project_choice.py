@@ -10,7 +10,7 @@ from typing import Final
 
 import streamlit as st
 
-from windowpane_dashboard.page import address, store_access, widgets
+from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import Query
 
@@ -35,11 +35,5 @@ def of_project(
     st.session_state[_CHOSEN] = project
     names: Sequence[str] = store_access.project_names(snapshot)
     if len(names) > 1 or project is not None:
-        widgets.filter_select(
-            st.columns([2, 7])[0],
-            "Project",
-            names,
-            project,
-            bound=address.bound_widget(page, PROJECT, project, clears=clears),
-        )
+        widgets.filter_select(st.columns([2, 7])[0], "Project", names, project, page=page, clears=clears)
     return snapshot.of_project(project)

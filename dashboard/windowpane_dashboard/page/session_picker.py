@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from streamlit.delta_generator import DeltaGenerator
 
 from windowpane.store.records import SessionRow
-from windowpane_dashboard.page import address, store_access, widgets
+from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.titles import picker_label
 
@@ -27,7 +26,7 @@ def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[st
 
 
 def session_filter(
-    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: Sequence[str] = ()
+    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: tuple[str, ...] = ()
 ) -> None:
     """Draw the filter by session in *bar*; a choice changes the address of *page*, and *clears* others of it."""
     rows = offered_sessions(snapshot, selected)
@@ -36,6 +35,7 @@ def session_filter(
         "Session",
         list(rows),
         selected,
-        bound=address.bound_widget(page, "session", selected, clears=tuple(clears)),
+        page=page,
+        clears=clears,
         format_func=lambda session_id: picker_label(rows[session_id]) if session_id in rows else session_id,
     )

@@ -15,6 +15,7 @@ from windowpane.core.characters import plain
 from windowpane.text.terms import explain
 from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.charts.legend import legend_html
+from windowpane_dashboard.page import address
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
@@ -59,12 +60,7 @@ def part(*, key: str | None = None) -> st.delta_generator.DeltaGenerator:
 
 @st.fragment
 def folded_table(
-    title: str,
-    data: Callable[[], pd.DataFrame],
-    *,
-    key: str,
-    alt: str,
-    numbers: Numbers = MappingProxyType({}),
+    title: str, data: Callable[[], pd.DataFrame], *, key: str, alt: str, numbers: Numbers = MappingProxyType({})
 ) -> None:
     """Show an expander whose table is made and sent only when it is opened."""
     expander = st.expander(title, icon=":material/table_rows:", key=f"{key}_open", on_change="rerun")
@@ -95,13 +91,16 @@ def filter_select(
     options: Sequence[str],
     selected: str | None,
     *,
-    bound: dict[str, Any],
+    page: str,
+    name: str = "",
+    clears: tuple[str, ...] = (),
     format_func: Callable[[str], str] = str,
 ) -> None:
     """Show a filter in *bar*; *selected* comes from the address and may not be one of the *options*.
 
-    *bound* is the result of `address.bound_widget`.
+    The parameter of the address has the *name*, else that of the label; a choice removes those that it *clears*.
     """
+    bound = address.bound_widget(page, name or label.lower(), selected, clears=clears)
     if selected is not None and selected not in options:
         options = (*options, selected)
     bar.container().selectbox(

@@ -30,9 +30,6 @@ TrendLines = Literal["agent", "model", "release"]
 TrendPeriod = Literal["day", "week"]
 Range = Literal["7", "30", "90", "365", "3650"]
 """Days of a trend, up to the last one with an event."""
-TopKind = Literal["tool", "mcp_server", "skill", "memory_file", "file"]
-"""The kind of names that costs are summed by."""
-
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
@@ -246,11 +243,10 @@ class TrendAddress(Parameters):
     days: Range | None = None
     agent: str | None = None
     model: str | None = None
-    top: TopKind | None = None
+    top: str | None = None
+    """The kind of names that costs are summed by, or the prefix of the tools of one MCP server."""
     repository: str | None = None
     """The repository of the costs by name."""
-    server: str | None = None
-    """Their MCP server."""
     one: str | None = None
     other: str | None = None
     """The two lines that are compared; None for the two newest with enough sessions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import pandas as pd
@@ -13,7 +14,7 @@ from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.reads.tool_use import COMPARED_SESSIONS
 from windowpane.store.records import Composition
 from windowpane.text.formats import count, dollars
-from windowpane_dashboard.page import address, widgets
+from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TARGET_CHARACTERS, end_of
@@ -25,6 +26,7 @@ LISTED: Final = 3
 """Names of tools that were never called, and repositories, in one cell or sentence."""
 KINDS: Final = {**{str(kind): label for kind, label in NAME_KINDS.items()}, "file": "tool, file or command"}
 SELECT_PIXELS: Final = 220
+SERVER: Final = "mcp__"
 _OPTIONAL: Final = ("calls", "≈ per call", "definitions", "never called", "repositories")
 SHARE_NOTE: Final = "the cost is the share, by tokens, of the calls that carried them"
 
@@ -32,34 +34,29 @@ SHARE_NOTE: Final = "the cost is the share, by tokens, of the calls that carried
 def costs_by_name_section(reads: ReadsWithFallback, position: TrendAddress, *, page: str, days: int) -> None:
     """Draw the names that cost most in the range of the page."""
     st.subheader("What costs most", anchor=False, divider="grey")
-    kind = position.top or "tool"
+    composition = reads.composition(days=days, repository=position.repository)
+    options = {**KINDS, **{f"{SERVER}{name}": f"tool of {name}" for name in servers_of(composition.content)}}
+    top = position.top or "tool"
     bar = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="names_bar")
-    bar.container(width=SELECT_PIXELS).selectbox(
-        "Sum by", list(KINDS), format_func=lambda name: KINDS[name], **address.bound_widget(page, "top", kind)
+    widgets.filter_select(
+        bar.container(width=SELECT_PIXELS),
+        "Sum by",
+        list(options),
+        top,
+        page=page,
+        name="top",
+        format_func=lambda name: options.get(name, name),
     )
-    if kind == "file":
+    if top == "file":
         _files(reads, days=days)
         return
-    composition = reads.composition(days=days, repository=position.repository)
-    _filter(bar, "Repository", composition.repositories, position.repository, page=page)
-    server = position.server if kind in ("tool", "mcp_server") else None
-    if kind in ("tool", "mcp_server"):
-        _filter(bar, "MCP server", servers_of(composition.content), server, page=page, name="server")
-    _names(costs_by_name(composition.content, kind, server=server), kind, composition)
-
-
-def _filter(
-    bar: st.delta_generator.DeltaGenerator,
-    label: str,
-    options: Sequence[str],
-    selected: str | None,
-    *,
-    page: str,
-    name: str = "repository",
-) -> None:
-    if options or selected is not None:
+    repository = position.repository
+    if composition.repositories or repository is not None:
         column = bar.container(width=SELECT_PIXELS)
-        widgets.filter_select(column, label, options, selected, bound=address.bound_widget(page, name, selected))
+        widgets.filter_select(column, "Repository", composition.repositories, repository, page=page)
+    kind: NameKind = next((kind for kind in NAME_KINDS if kind == top), "tool")
+    server = None if top in KINDS else top.removeprefix(SERVER)
+    _names(costs_by_name(composition.content, kind, server=server), kind, composition)
 
 
 def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition) -> None:
@@ -81,7 +78,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
             "≈ cost": config.NumberColumn(width=76, help=SHARE_NOTE),
             "definitions": config.NumberColumn(width=90, help="tokens of the definitions in each model call"),
             "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),
-            "repositories": config.TextColumn(width=220),
+            "repositories": config.TextColumn(width=300),
         },
     )
 
@@ -89,7 +86,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
 def names_sentence(costs: Sequence[NamedCost]) -> str:
     """Return the answer of the table: the most expensive name, and the tools that were sent and never called."""
     first = costs[0]
-    where = f", most in {first.repositories[0]}" if first.repositories else ""
+    where = f", most in {next(iter(first.repositories))}" if first.repositories else ""
     calls = f" for {count(first.calls, 'call')}" if first.calls else ""
     sentence = f"{first.name} costs most: {dollars(first.dollars)}{calls}{where}."
     unused = [cost for cost in costs if cost.definition_tokens is not None and not cost.calls]
@@ -130,7 +127,8 @@ def _unused(cost: NamedCost, kind: NameKind) -> str | None:
 
 def _repositories(cost: NamedCost) -> str | None:
     more = len(cost.repositories) - LISTED
-    names = ", ".join(cost.repositories[:LISTED])
+    listed = islice(cost.repositories.items(), LISTED)
+    names = ", ".join(f"{name} {dollars(paid)}" if paid else name for name, paid in listed)
     return (f"{names} and {more} more" if more > 0 else names) or None
 
 
@@ -143,7 +141,7 @@ def _sessions(composition: Composition) -> str:
 def _files(reads: ReadsWithFallback, *, days: int) -> None:
     """Draw the files and commands: of all sessions of the range where a copy in ClickHouse sums them."""
     uses = reads.tool_leaderboard(days=days)
-    sessions = "sessions of this range"
+    sessions = "sessions of this range, in all repositories"
     if not reads.uses_copy:
         sessions = f"latest {COMPARED_SESSIONS} {sessions}"
     if not uses:

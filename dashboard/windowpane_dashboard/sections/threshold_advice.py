@@ -30,6 +30,7 @@ def _show(advice: ThresholdAdvice) -> None:
         [level_cells(advice, one) for one in (advice.present, *advice.lower)], columns=list(LEVEL_COLUMNS)
     )
     frame = frame.loc[:, (frame != UNKNOWN).any()]
+    frame = frame.rename(columns={"a month": "dollars a month", "a week": "compactions a week"})
     alt = f"Levels of compaction of {advice.agent}"
     widgets.table(frame, key=f"threshold_{advice.agent}", alt=alt, height="content")
     settings = setting_lines(advice)

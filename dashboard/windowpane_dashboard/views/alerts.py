@@ -92,10 +92,11 @@ def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
         "delivery": get_args(DeliveryState),
     }
     for name, options in offered.items():
-        value = getattr(filters, name)
-        bound = address.bound_widget(PAGE, name, value, clears=("pick",))
-        format_func = alert_title if name == "alert" else str
-        widgets.filter_select(bar, name.capitalize(), options, value, bound=bound, format_func=format_func)
+        form = alert_title if name == "alert" else str
+        selected = getattr(filters, name)
+        widgets.filter_select(
+            bar, name.capitalize(), options, selected, page=PAGE, clears=("pick",), format_func=form
+        )
     date_range(bar, PAGE, filters.dates, clears=("pick",))
     address.write(PAGE, filters.to_query())
 

@@ -115,9 +115,7 @@ def targets(listed: Fleet) -> dict[Subject, Target]:
 
 def warning(listed: Fleet) -> tuple[Phrase, ...]:
     """Return who loses its memory next, which is linked; nothing where no session does."""
-    if not listed.warning:
-        return ()
-    return (Phrase(" "), Phrase(listed.warning, "next"))
+    return (Phrase(" "), Phrase(listed.warning, "next")) if listed.warning else ()
 
 
 def session_table(listed: Fleet, now: float) -> None:
@@ -127,6 +125,7 @@ def session_table(listed: Fleet, now: float) -> None:
         return
     config = st.column_config
     frame = fleet_frame(listed, now)
+    repository_width = min(320, 6 * (3 + int(frame["repository"].str.len().max())))
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
@@ -134,11 +133,11 @@ def session_table(listed: Fleet, now: float) -> None:
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
-        column_order=[name for name in frame.columns if name not in HIDDEN],
+        column_order=[name for name in widgets.without_empty(frame, "alerts") if name not in HIDDEN],
         numbers={"cost": None, "window": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
-            "repository": config.TextColumn(width=190, help="repository or folder, branch"),
+            "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
             ),

@@ -93,12 +93,8 @@ def filter_bar(position: TrendAddress, agents: list[str], models: list[str]) -> 
     for name, label, options, text in choices:
         value = getattr(position, name) or (DEFAULT_DAYS if name == "days" else options[0])
         bar.container().selectbox(label, options, format_func=text, **address.bound_widget(PAGE, name, value))
-    widgets.filter_select(
-        bar, "Agent", agents, position.agent, bound=address.bound_widget(PAGE, "agent", position.agent)
-    )
-    widgets.filter_select(
-        bar, "Model", models, position.model, bound=address.bound_widget(PAGE, "model", position.model)
-    )
+    widgets.filter_select(bar, "Agent", agents, position.agent, page=PAGE)
+    widgets.filter_select(bar, "Model", models, position.model, page=PAGE)
     address.write(PAGE, position.to_query())
 
 
@@ -109,10 +105,7 @@ def summary(ranged: Trends) -> str:
     sums = ranged.totals
     cached = sums["cache_read_tokens"] / sums["input_tokens"] if sums["input_tokens"] else None
     cost = dollars(float(sums["cost_dollars"]), estimated=sums["estimated_outputs"] > 0)
-    parts = [
-        f"{count(int(sums['calls']), 'call')} for {cost}",
-        f"{percent(cached)} of the input from the cache",
-    ]
+    parts = [f"{count(int(sums['calls']), 'call')} for {cost}", f"{percent(cached)} of the input from the cache"]
     if sums["cache_breaks"]:
         lost = dollars(float(sums["cache_break_dollars"]))
         parts.append(f"{count(int(sums['cache_breaks']), 'cache break')} for {lost}")

@@ -275,7 +275,7 @@ def _cascade(
 
 
 def _compacts_from(config: Config, preset: Preset | None) -> float | None:
-    """Return the configured utilization for compaction; None to compact when eviction falls short."""
+    """Return the configured utilization for compaction; None for the default level."""
     if is_set(config, COMPACT_RATIO):
         return config.compression.compaction_utilization_threshold
     starts = config.compression.cascade or (

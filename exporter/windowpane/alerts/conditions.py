@@ -22,8 +22,6 @@ from windowpane.alerts.rules import (
     LOOP_REPEATS,
     LOOP_TURNS,
     MINIMUM_OUTPUT_RATIO,
-    REGRET_TURNS,
-    SPIKE_MULTIPLE,
     Rule,
 )
 from windowpane.core.events import (
@@ -42,6 +40,7 @@ from windowpane.core.events import (
     WindowRolled,
     ZoneChanged,
 )
+from windowpane.core.limits import REGRET_TURNS, SPIKE_MULTIPLE
 from windowpane.core.vocabulary import REWOUND, STATIC_TYPES, ZONES, counts_as_lost
 from windowpane.core.window.blocks import Block
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from windowpane.core.choices import check_alerts
-from windowpane.core.limits import TrackerSettings
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.core.zones import MINIMUM_OUTPUT_TOKENS
 
@@ -40,10 +39,8 @@ COMPRESSION_SAMPLES: Final = 3
 """Number of compressions whose tokens are pooled into the compression ratio."""
 COMPACTION_TURNS: Final = 14
 """Turns before the agent's own compaction from which on it is announced."""
-REGRET_TURNS: Final = 20
 CHURN_TURNS: Final = 10
 """Turns that thrashing and oscillation look back."""
-SPIKE_MULTIPLE: Final = TrackerSettings().spike_multiple
 EVICTING_TURNS: Final = 2
 """Turns with evictions, of the last 20, from which on evictions have a rate: an agent that clears its old tool
 results at once does so in one."""

@@ -215,10 +215,7 @@ def _metrics(server: ServerConfig) -> Finding:
     """Check the configured endpoint of the metrics."""
     try:
         require_protection(
-            server.address,
-            has_token=server.bearer_token is not None,
-            has_client_ca=server.tls is not None and server.tls.client_ca is not None,
-            insecure=server.insecure,
+            server.address, has_token=server.bearer_token is not None, tls=server.tls, insecure=server.insecure
         )
     except WindowpaneError as error:
         return Finding("problem", "metrics", str(error))
@@ -339,6 +336,9 @@ def _is_ours(distribution: Distribution, name: str) -> bool:
 def _has_our_module(distribution: Distribution, name: str) -> bool:
     if _normalized(name) == PACKAGE or PACKAGE in (distribution.read_text("top_level.txt") or "").split():
         return True
+    listed = (distribution.read_text(file) or "" for file in ("RECORD", "installed-files.txt", "SOURCES.txt"))
+    if not any(PACKAGE in text for text in listed):
+        return False  # to take apart what every distribution lists takes half a second
     return any(file.parts[0] in {PACKAGE, f"{PACKAGE}.py"} for file in distribution.files or ())
 
 

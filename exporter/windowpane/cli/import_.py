@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
+from windowpane.exceptions import StoreError
 from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.imports.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
@@ -156,13 +157,9 @@ def import_recordings(
     options: ImportOptions,
     *,
     newest_first: bool = False,
-    outlined: bool = False,
     quiet: bool = False,
 ) -> list[FileReport]:
-    """Import what has changed, and remember the import under *key*.
-
-    *outlined* notes outlines of the sessions that remain to be read after the first group, for a dashboard.
-    """
+    """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
     from windowpane.sources.imports.noted_outlines import noted_outlines
@@ -179,10 +176,16 @@ def import_recordings(
     ):
         task = progress.add_task("reading", total=None)
 
+        def index() -> int:
+            # what another import has stored meanwhile is much, and that one indexes it
+            return 0 if another_import(local_base(store.address)) else store.index_text()
+
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
             note.write(number - 1, total)
             outlines.start_reading(path)
+            with suppress(StoreError):  # indexed at the end
+                index()
 
         def outline(paths: Sequence[Path]) -> None:
             from windowpane.sources.imports.outline import outlined_files
@@ -191,14 +194,14 @@ def import_recordings(
             for number, (path, sessions) in enumerate(done, 1):
                 outlines.add(path, sessions)
                 progress.update(task, description="listing sessions", completed=number, total=len(paths))
-            outlines.write(at_once=True)
+            outlines.finish()
 
         reports = _read(
             paths, store, config, options, newest_first=newest_first, progress=show,
-            outline=outline if outlined else None,
+            outline=outline if options == ImportOptions() else None,  # a dashboard reads without options
         )  # fmt: skip
         progress.update(task, completed=len(reports), description="indexing for search")
-        while not another_import(local_base(store.address)) and store.index_text():  # else that one indexes all
+        while index():
             progress.refresh()
         last_import.remember(store, reports)
         store.flush()

@@ -35,7 +35,7 @@ def show_sessions() -> None:
         options = ImportOptions()
         key = import_key(folders, options._asdict())
         if unchanged_reports(str(store.address), key) is None:
-            import_recordings(folders, key, None, options, newest_first=True, outlined=True)
+            import_recordings(folders, key, None, options, newest_first=True)
         print_table(session_table(store.sessions(SessionFilter(order="recent", limit=LISTED))))
         click.echo("Every session of this machine is stored. Ctrl-C stops the dashboard.")
         wait_for_stop()

@@ -65,7 +65,7 @@ def command(*, port: int, address: str, insecure: bool, upstreams: Sequence[str]
     Example:
       windowpane proxy --upstream vllm=http://gpu.internal:8000/v1
     """
-    require_protection(address, has_token=False, has_client_ca=False, insecure=insecure)
+    require_protection(address, has_token=False, tls=None, insecure=insecure)
     with running_proxy(address, port, upstreams, options) as (server, chosen, metrics_url):
         for upstream in chosen.values():
             click.echo(f"{server.url}/{upstream.name}  ->  {upstream.url}")

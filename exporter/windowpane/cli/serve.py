@@ -15,6 +15,7 @@ import click
 from windowpane.cli.options import open_to_write, report_errors, store_option
 from windowpane.cli.otlp_receiver import receiving
 from windowpane.config.loading import load_config
+from windowpane.config.outputs import Tls
 from windowpane.config.paths import local_base
 from windowpane.core.redaction import redact
 from windowpane.core.store_names import StoreName
@@ -22,7 +23,7 @@ from windowpane.core.version import install_command
 from windowpane.effects.processes import rare_collection
 from windowpane.effects.stop_request import StopRequest
 from windowpane.models.catalog import load_packaged_data
-from windowpane.outputs.http.authentication import TlsOptions, read_token, require_protection
+from windowpane.outputs.http.authentication import read_token, require_protection
 from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, RunningServer
 from windowpane.outputs.http.routes import Health
 from windowpane.outputs.http.store_exporter import StoreExporter
@@ -113,13 +114,12 @@ def command(
         raise click.UsageError("--tls-client-ca requires --tls-certificate and --tls-key")
     start = server_start()
     config = load_config(arguments={"clickhouse": {"url": clickhouse_url}} if clickhouse_url else None)
-    tls = configured_tls(config.server)
+    tls = config.server.tls
     if tls_certificate is not None and tls_key is not None:
-        tls = TlsOptions(tls_certificate, tls_key, tls_client_ca)
+        tls = Tls(tls_certificate, tls_key, tls_client_ca)
     token = configured_token(config.server) if bearer_token_file is None else read_token(bearer_token_file)
     host, insecure = address or config.server.address, insecure or config.server.insecure
-    has_client_ca = tls is not None and tls.client_ca is not None
-    require_protection(host, has_token=token is not None, has_client_ca=has_client_ca, insecure=insecure)
+    require_protection(host, has_token=token is not None, tls=tls, insecure=insecure)
     access = IngestAccess(config, bearer_token=token)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path, capture=capture and ingests) as store:
@@ -206,7 +206,7 @@ def server_start() -> Callable[..., AsgiServer]:
 
 
 def listen(
-    start: Callable[..., Server], routes: Routes, *, host: str, port: int, tls: TlsOptions | None,
+    start: Callable[..., Server], routes: Routes, *, host: str, port: int, tls: Tls | None,
     insecure: bool = False, move: bool = True, option: str = "--port",
 ) -> Server:  # fmt: skip
     """Start a server; with *move*, on a free port if *port* is in use. Raises `click.ClickException`."""
@@ -215,12 +215,6 @@ def listen(
     except OSError as error:
         hint = f"; {option} 0 selects a free one" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(f"cannot serve on {host}:{port}: {error.strerror or error}{hint}") from error
-
-
-def configured_tls(server: ServerConfig) -> TlsOptions | None:
-    """Return the configured certificate."""
-    tls = server.tls
-    return None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
 
 
 def configured_token(server: ServerConfig) -> str | None:

@@ -26,7 +26,7 @@ from windowpane.cli.options import (
     store_option,
 )
 from windowpane.cli.output import supports_unicode
-from windowpane.cli.serve import configured_tls, configured_token, listen
+from windowpane.cli.serve import configured_token, listen
 from windowpane.config.paths import local_base
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
@@ -114,7 +114,7 @@ def command(
                 serving.routes(bearer_token=configured_token(settings)),
                 host=settings.address,
                 port=settings.port if port is None else port,
-                tls=configured_tls(settings),
+                tls=settings.tls,
                 insecure=settings.insecure,
             ) as server:
                 serving.start()

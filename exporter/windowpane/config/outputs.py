@@ -54,7 +54,7 @@ class IngestConfig(Section):
 
 
 class Tls(Section):
-    """Certificate of the metrics endpoint."""
+    """Certificate of the metrics endpoint; with *client_ca* clients must present one that is signed by it."""
 
     certificate: Path
     key: Path

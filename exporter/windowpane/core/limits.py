@@ -173,28 +173,26 @@ class WindowLimits:
         return zone_of(used_tokens, levels, overflow_tokens=self.overflow_tokens)
 
 
+BURN_TURNS: Final = 20
+REGRET_TURNS: Final = 20
+REGRET_MINIMUM_TOKENS: Final = 32
+"""Smaller content is too common to call its return a regret."""
+SPIKE_MULTIPLE: Final = 3.0
+SPIKE_MINIMUM_TOKENS: Final = 2_000
+SPIKE_MINIMUM_TURNS: Final = 5
+SPIKE_SHARE: Final = 0.10
+"""Share of the limit that a turn has to add to be a spike, where the limit is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
     """Settings by which the tracker derives events from facts; turns and ratios."""
 
     velocity_turns: int = 5
-    burn_turns: int = 20
-    regret_turns: int = 20
-    regret_minimum_tokens: int = 32
-    """Smaller content is too common to call its return a regret."""
-    spike_multiple: float = 3.0
-    spike_minimum_tokens: int = 2_000
-    spike_minimum_turns: int = 5
-    spike_share: float = 0.10
-    """Share of the limit that a turn has to add to be a spike, where the limit is known."""
     lifetimes: dict[ContentType, int] = field(default_factory=lambda: dict(DEFAULT_LIFETIMES))
     budget: dict[Component, float] = field(default_factory=lambda: dict(DEFAULT_BUDGET))
     remembered_blocks: int = 5_000
     """Removed blocks that are watched for their return; the oldest are discarded first."""
-
-    def is_large(self, added: int, limits: WindowLimits | None) -> bool:
-        """Return whether *added* tokens are worth a spike in a window of this size."""
-        return limits is None or added >= self.spike_share * limits.limit_tokens
 
 
 def limit_fields(limits: WindowLimits | None) -> dict[str, Any]:

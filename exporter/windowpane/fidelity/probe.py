@@ -52,6 +52,8 @@ MAXIMUM_PROSE: Final = 100
 UNMEASURED: Final = "decisions, rules and reversals: in this language no words for them are known"
 _TRANSCRIPT: Final = "read the full transcript at"
 """Announces the file in which Claude Code keeps what it removed."""
+_ARGUMENTS: Final = re.compile(r"<command-args>(.{1,400}?)</command-args>", re.DOTALL)
+"""Arguments that the user wrote behind a command of Claude Code."""
 _NO_STATEMENT: Final = re.compile(r"^#|[{};]\s*$|:=|==|&&|=>|^\W*[\w.]+\(.*\)$|^\W*\"?[\w-]+\"?\s*[:=]\s*\S+,?$")
 """A heading, or a line of code or data."""
 
@@ -127,13 +129,15 @@ def _contradictions(
 
 
 def _requests(removed: Sequence[Block]) -> Iterator[str]:
-    """Yield what the user wrote, sentence by sentence, the newest message first."""
+    """Yield what the user wrote, sentence by sentence, and behind a command; the newest message first."""
     for block in reversed(removed):
         if is_written(block):
             parts = CUT_MARK.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
             own = chain.from_iterable(map(sentences, parts))
             heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
             yield from (head for head in heads if not _NO_STATEMENT.search(head))
+        elif block.content_type == "user_message":
+            yield from _ARGUMENTS.findall((block.text or "")[:READ_CHARACTERS])
 
 
 class _Visible:

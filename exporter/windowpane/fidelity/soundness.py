@@ -58,6 +58,8 @@ MAXIMUM_BETWEEN: Final = 24
 _SET: Final = re.compile(
     r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
 )
+WEB: Final = "//"
+"""Start of a web address without its scheme."""
 _COMPONENT: Final = re.compile(r"[.:/–-]")
 
 
@@ -278,9 +280,14 @@ class _Support:
         return False
 
     def mentions(self, name: str) -> bool:
-        """Return whether a source has a name, in whatever case, or sources have all its parts."""
+        """Return whether a source has a name, in whatever case, or sources have all its parts.
+
+        The parts of a web address support nothing: many are common words.
+        """
         if any(name in source for source in self._sources):
             return True
+        if name.startswith(WEB):
+            return False
         parts = [part.casefold() for part in _NAME_PART.findall(name)]
         return all(any(part in source for source in self._lowered) for part in parts)
 

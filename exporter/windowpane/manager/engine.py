@@ -88,8 +88,6 @@ class Engine:
     journal: Journal = field(default_factory=Journal)
     measured: PressureMeasured | None = None
     last_usage: Usage | None = None
-    sent: int = 0
-    """Used tokens of the last call."""
     _alarms: dict[Component, int] = field(default_factory=dict)
     _handles: int = 0
 

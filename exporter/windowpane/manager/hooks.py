@@ -70,7 +70,6 @@ def turn_end(
     reported = reported_used
     if reported is None and reported_remaining is not None and engine.limits is not None:
         reported = engine.limits.limit_tokens - reported_remaining
-    engine.sent = engine.used()
     add_reply(engine, reply.parts)
     cost = reply.cost_dollars
     if cost is None and reply.usage is not None and engine.cost_of is not None:

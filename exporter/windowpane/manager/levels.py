@@ -7,8 +7,8 @@ from typing import Final
 
 from windowpane.core.limits import EVICT_RATIO, WindowLimits
 
-COMPACT_RATIO: Final = 0.90
-"""Utilization at which compaction starts at the earliest, as evictions do at `EVICT_RATIO`."""
+COMPACT_ABOVE: Final = 0.05
+"""Utilization between the start of evictions and that of compactions."""
 CHECKPOINT_RATIO: Final = 0.85
 ROLL_RATIO: Final = 0.95
 TARGET_SHARE: Final = 0.7
@@ -42,15 +42,13 @@ class Levels:
     def of(cls, limits: WindowLimits, *, checkpoint_ratio: float = CHECKPOINT_RATIO) -> Levels:
         """Return the levels of a window; each threshold z acts at min(z × limit, z / 0.90 × usable)."""
         zones = limits.thresholds
-        evict, compact = zones.orange, zones.red
-        if limits.has_usual_zones:
-            evict, compact = max(evict, EVICT_RATIO), max(compact, COMPACT_RATIO)
+        evict = max(zones.orange, EVICT_RATIO) if limits.has_usual_zones else zones.orange
         return cls(
             prepare=limits.at(zones.yellow),
             target=limits.at(evict * TARGET_SHARE),
             evict=limits.at(evict),
             checkpoint=limits.at(max(checkpoint_ratio, evict)),
-            compact=limits.at(compact),
+            compact=limits.at(min(evict + COMPACT_ABOVE, zones.red)),
             roll=min(limits.at(ROLL_RATIO), limits.overflow_tokens),
             ceiling=limits.overflow_tokens,
             minimum_saving=int(min(MINIMUM_SAVING_TOKENS, MINIMUM_SAVING_RATIO * limits.usable_tokens)),

@@ -90,7 +90,7 @@ class EngineSettings:
     soft_ratio: float = SOFT_RATIO
     """Share of a component's budget from which it is reported."""
     compact_ratio: float | None = None
-    """Utilization from which the conversation is compacted; None compacts when eviction falls short."""
+    """Utilization from which the conversation is compacted; None for the default level."""
     protected_types: frozenset[ContentType] = frozenset()
     """Content types that are never removed, beside those that never are."""
     summarize_tokens: int = 500

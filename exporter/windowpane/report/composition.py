@@ -39,8 +39,8 @@ class NamedCost:
     dollars: float | None
     """Their share, by tokens, of what these model calls cost; None if no cost is known."""
     sessions: int
-    repositories: tuple[str, ...]
-    """The repositories of these sessions, the most expensive first."""
+    repositories: dict[str, float]
+    """Dollars in each repository of these sessions, the most expensive first."""
 
     @property
     def dollars_per_call(self) -> float | None:
@@ -80,11 +80,12 @@ def _cost(name: str, parts: Sequence[NamedContent]) -> NamedCost:
     paid = [part.dollars for part in parts if part.dollars is not None]
     called = {part.tool for part in parts if part.content_type == "tool_call"}
     sizes: defaultdict[str, list[float]] = defaultdict(list)
-    by_repository: defaultdict[str, float] = defaultdict(float)
+    by_repository: defaultdict[str, list[float]] = defaultdict(list)
     for part in parts:
-        by_repository[part.repository] += part.dollars or 0.0
+        by_repository[part.repository].append(part.dollars or 0.0)
         if part.content_type == "tool_definition":
             sizes[part.tool].append(part.tokens / part.blocks)
+    repositories = {name: math.fsum(dollars) for name, dollars in by_repository.items() if name}
     return NamedCost(
         name=name,
         calls=sum(part.blocks for part in parts if part.content_type == "tool_call"),
@@ -94,7 +95,5 @@ def _cost(name: str, parts: Sequence[NamedContent]) -> NamedCost:
         carried_tokens=sum(part.carried_tokens for part in parts),
         dollars=math.fsum(paid) if paid else None,
         sessions=len({part.session for part in parts}),
-        repositories=tuple(
-            sorted(filter(None, by_repository), key=lambda repository: -by_repository[repository])
-        ),
+        repositories=dict(sorted(repositories.items(), key=lambda one: one[1], reverse=True)),
     )

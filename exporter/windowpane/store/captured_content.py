@@ -5,7 +5,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from windowpane.store.database import Database
 from windowpane.store.statements import Value
@@ -26,8 +28,8 @@ _PREVIEWS: Final = f"SELECT digest, preview {_AMONG}"  # our columns
 _BODIES: Final = f"SELECT digest, body {_AMONG}"  # our columns
 
 
-class CapturedText(NamedTuple):
-    """A text to store under the digest that events know it by."""
+class CapturedText(msgspec.Struct, frozen=True):
+    """A text to store under the digest that events know it by; also its line in a batch or a spool file."""
 
     digest: str
     text: str
@@ -42,7 +44,7 @@ def preview(text: str) -> str:
 
 def insert(connection: Database, texts: Iterable[CapturedText]) -> None:
     """Store redacted texts, each under its digest unless there is one."""
-    rows = [(digest, len(text), preview(text), _compressed(text)) for digest, text in texts]
+    rows = [(one.digest, len(one.text), preview(one.text), _compressed(one.text)) for one in texts]
     connection.executemany(_INSERT, rows)
     connection.executemany(_QUEUE, ((row[0],) for row in rows))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from windowpane.core.events import MisstepObserved
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import REGRET_TURNS
 from windowpane.core.tracking.missteps import has_failed, may_be_misstep
 from windowpane.core.window.blocks import Block
 
@@ -75,7 +75,7 @@ OTHER, TESTS = ("Edit", '{"file_path": "/src/b.py"}'), ("Bash", '{"command": "go
         ((("wait_agent", '{"id": 7}'), ("wait_agent", '{"id": 7}')), []),
         ((("Bash", '{"command": "sleep 5"}'), ("Bash", '{"command": "sleep 5"}')), []),
         ((("list", "{}"), ("list", "{}")), []),
-        ((READ, *[OTHER] * TrackerSettings().regret_turns, READ), []),
+        ((READ, *[OTHER] * REGRET_TURNS, READ), []),
     ],
 )
 def test_a_call_is_repeated_where_nothing_it_reads_has_changed(

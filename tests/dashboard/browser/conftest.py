@@ -40,8 +40,8 @@ UNFINISHED = (
 )
 """Placeholders of parts that are not drawn yet, and parts that are about to be drawn again."""
 FAILED = "[data-testid=stException], .st-key-unforeseen"
-SERVERS = 4
-"""Servers that run at once: starting one takes seconds."""
+SERVERS = 5
+"""Servers that run at once, as many as the stores of the tasks: starting one takes seconds."""
 CHROMIUM = (
     "--no-sandbox",
     "--process-per-site",  # one process draws all pages of a site: it has the scripts compiled

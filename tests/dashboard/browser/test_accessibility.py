@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -62,17 +61,15 @@ def serious_findings(here: Any, part: str, scheme: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def replayed(demo_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's store with the result of a simulation."""
-    path = tmp_path_factory.mktemp("replayed") / "windowpane.db"
-    shutil.copy(demo_store, path)
-    store = SqliteStore(path)
+def replayed(demo_store: Path) -> Path:
+    """The demo's store, to which the result of a simulation is added."""
+    store = SqliteStore(demo_store)
     matrix = run_matrix(
-        [StoreSource(path, "pi-managed-8k")], combine_setups(limits=[32_768], policies=["hybrid", "fifo"])
+        [StoreSource(demo_store, "pi-managed-8k")], combine_setups(limits=[32_768], policies=["hybrid", "fifo"])
     )
     store.save_replay(to_stored_replay(matrix, name="two policies", at=1_700_000_000.0))
     store.close()
-    return path
+    return demo_store
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.matrix)])
@@ -102,6 +99,7 @@ def test_no_empty_page_has_a_serious_finding(
     assert findings(site(Path(empty_store.path), scheme=scheme), pages, scheme) == {}
 
 
+@pytest.mark.matrix
 def test_a_failing_store_has_no_serious_finding(site: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "corrupt.db"
     path.write_bytes(b"this is not a database" * 500)

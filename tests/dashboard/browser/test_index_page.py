@@ -17,7 +17,7 @@ PAGES = ("", "compare", "trends", "replay", "session", "alerts", "audit")
 
 
 def test_a_page_finds_its_server_at_once(site: Callable[..., Any], seen_store: Path) -> None:
-    here = site(seen_store, fresh=True)
+    here = site(seen_store)
     refused: list[str] = []
     sockets: list[str] = []
     here.page.on("response", lambda answer: refused.append(answer.url) if answer.status >= 400 else None)

@@ -17,8 +17,10 @@ pytestmark = pytest.mark.browser
 PAGES = (
     "",
     "session?session=pi-managed-8k&turn=40",
-    "audit",
-    *(pytest.param(path, marks=pytest.mark.matrix) for path in ("compare", "replay", "alerts?severity=critical")),
+    *(
+        pytest.param(path, marks=pytest.mark.matrix)
+        for path in ("audit", "compare", "replay", "alerts?severity=critical")
+    ),
 )
 
 CONTROLS = """() => {
@@ -63,21 +65,6 @@ def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store:
     assert controls
     assert [name for index, name in enumerate(controls) if str(index) not in ringed] == []
     assert [name for index, name in enumerate(controls) if not ringed[str(index)]] == []
-
-
-def test_the_slider_obeys_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
-    here = site(seen_store)
-    page = here.open("session", session="refactor-api", turn="9")
-    page.get_by_role("heading", name="Turn 9:").wait_for()
-
-    page.get_by_role("slider").first.focus()
-    page.keyboard.press("ArrowRight")
-    page.get_by_role("heading", name="Turn 10:").wait_for()
-    here.settle()
-    page.keyboard.press("ArrowLeft")
-
-    page.get_by_role("heading", name="Turn 9:").wait_for()
-    here.assert_at("**turn=9")
 
 
 def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen_store: Path) -> None:

@@ -77,9 +77,9 @@ def line() -> Line:
 
 
 @pytest.fixture
-def over_line(site: Callable[..., Any], small_store: SqliteStore, line: Line) -> Iterator[Any]:
+def over_line(site: Callable[..., Any], growing_store: SqliteStore, line: Line) -> Iterator[Any]:
     """A store seen over the line."""
-    visible = site(Path(small_store.path))
+    visible = site(Path(growing_store.path))
     visible.page.route_web_socket("**/_stcore/stream*", line.connect)
     yield visible
     line.release()
@@ -127,14 +127,15 @@ MOVES = (
 
 @pytest.mark.parametrize("move", MOVES)
 def test_a_poll_sent_before_the_response_undoes_nothing(
-    here: Any, line: Line, small_store: SqliteStore, builders: Any, move: Move
+    here: Any, line: Line, growing_store: SqliteStore, builders: Any, move: Move
 ) -> None:
     page = here.page
     line.hold()
 
     move.act(page)
     here.waits(lambda: line.answered > 0, "the server answers the move")
-    small_store.append(builders.plain("brand-new", start=1_700_000_000.0, turns=2, limit_tokens=9_000, end=True))
+    new = builders.plain(f"new at {move.turn}", start=1_700_000_000.0, turns=2, limit_tokens=9_000, end=True)
+    growing_store.append(new)
     line.looked, line.answered = False, 0
     here.waits(lambda: line.looked and line.answered > 0, "it answers a look that was sent before that was seen")
     line.release()

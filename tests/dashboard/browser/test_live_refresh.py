@@ -23,24 +23,25 @@ READ = "document.querySelector('.st-key-in_window').getBoundingClientRect().top"
 
 
 def test_the_fleet_takes_up_new_sessions_and_keeps_its_filter(
-    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+    site: Callable[..., Any], growing_store: SqliteStore, builders: Any
 ) -> None:
-    here = site(Path(small_store.path))
-    page = here.open(agent="writer")
+    start = time.time() - 700
+    growing_store.append(builders.rich(start=start, session_id="first", agent="translator"))
+    here = site(Path(growing_store.path))
+    page = here.open(agent="translator")
+    page.get_by_text(re.compile(r"^1 session\b")).wait_for()
+
+    growing_store.append(builders.rich(start=start, session_id="brand-new", agent="translator"))
+    growing_store.append(builders.rich(start=start, session_id="other", agent="somebody else"))
+
     page.get_by_text(re.compile(r"^2 sessions")).wait_for()
-
-    now = time.time()
-    small_store.append(builders.plain("brand-new", start=now, turns=2, limit_tokens=9_000, end=False))
-    small_store.append(builders.rich(start=now - 700, session_id="other", agent="somebody else"))
-
-    page.get_by_text(re.compile(r"^3 sessions")).wait_for()
     here.settle()
-    expect(page.get_by_test_id("stMultiSelect")).to_contain_text("agent: writer")
-    assert page.url.endswith("?agent=writer")
+    expect(page.get_by_test_id("stMultiSelect")).to_contain_text("agent: translator")
+    assert page.url.endswith("?agent=translator")
 
 
 def test_a_session_grows_and_the_reader_stays(
-    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+    site: Callable[..., Any], growing_store: SqliteStore, builders: Any
 ) -> None:
     """Turn and the place on the screen survive new turns; the metrics above are updated.
 
@@ -49,8 +50,8 @@ def test_a_session_grows_and_the_reader_stays(
     now = time.time()
     events = builders.plain("growing", start=now - 100, turns=60, limit_tokens=90_000, end=False)
     cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
-    small_store.append(events[:cut])
-    here = site(Path(small_store.path))
+    growing_store.append(events[:cut])
+    here = site(Path(growing_store.path))
     page = here.open("session", session="growing", turn="9")
     page.get_by_role("heading", name="Turn 9:").wait_for()
     page.get_by_text("39 turns").first.wait_for()
@@ -59,7 +60,7 @@ def test_a_session_grows_and_the_reader_stays(
     page.evaluate(f"{SCROLLED} = 400")
     place = page.evaluate(READ)
 
-    small_store.append(events[cut:])
+    growing_store.append(events[cut:])
 
     page.get_by_text("60 turns").first.wait_for(state="attached")
     here.settle()
@@ -69,16 +70,16 @@ def test_a_session_grows_and_the_reader_stays(
 
 
 def test_the_last_turn_follows_the_session(
-    site: Callable[..., Any], small_store: SqliteStore, builders: Any
+    site: Callable[..., Any], growing_store: SqliteStore, builders: Any
 ) -> None:
-    events = builders.plain("growing", start=time.time() - 100, turns=60, limit_tokens=90_000, end=False)
+    events = builders.plain("followed", start=time.time() - 100, turns=60, limit_tokens=90_000, end=False)
     cut = next(position for position, event in enumerate(events) if event.context.turn == 40)
-    small_store.append(events[:cut])
-    here = site(Path(small_store.path))
-    page = here.open("session", session="growing")
+    growing_store.append(events[:cut])
+    here = site(Path(growing_store.path))
+    page = here.open("session", session="followed")
     page.get_by_role("heading", name="Turn 39:").wait_for()
 
-    small_store.append(events[cut:])
+    growing_store.append(events[cut:])
 
     page.get_by_role("heading", name="Turn 60:").wait_for()
     here.settle()

@@ -20,7 +20,6 @@ PlaywrightTimeout = pytest.importorskip("playwright.sync_api").TimeoutError
 pytestmark = pytest.mark.browser
 
 EMPTY_PAGES = ("session", "", "replay", "compare", "trends", "alerts", "audit")
-"""`make test` runs every page on an empty store without a browser."""
 
 
 @pytest.mark.parametrize(
@@ -37,15 +36,12 @@ def test_every_page_opens_on_real_recordings(
     page = here.open()
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     here.assert_shows(f"{len(sessions)} sessions")
-    for row in sampled(sessions, 2):
+    for row in sampled(sessions, 1):
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
         for part in ("More metrics", "In the window", "Removed by now", "Log"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    page = here.open("audit")
-    page.get_by_role("button", name="Verify chain").click()
-    page.get_by_text("the chain is intact").wait_for()
     assert here.outside == []
 
 
@@ -138,12 +134,14 @@ def _until_heading(page: Page, name: str, act: Callable[[], None]) -> None:
     pytest.fail(f"{name} did not appear")
 
 
+@pytest.mark.matrix
 def test_an_empty_store_shows_what_to_do_in_the_browser(
     site: Callable[..., Any], empty_store: SqliteStore
 ) -> None:
+    """`make test` looks at some of the pages without a browser."""
     here = site(empty_store.path)
 
-    for path in sampled(EMPTY_PAGES, 1):
+    for path in EMPTY_PAGES:
         page = here.open(path)
         page.get_by_text("windowpane import").wait_for()
         here.assert_shows("windowpane demo")

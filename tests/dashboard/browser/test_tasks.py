@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from urllib.parse import parse_qsl, quote
 
 import pytest
 from tests.dashboard.browser.recordings import moved_to, write_with_subagents
+from tests.dashboard.views.test_costs_by_name import fill as fill_with_a_server
 
 from windowpane.alerts.delivery.message import AlertMessage, message_of
 from windowpane.config.loading import load_config
@@ -228,6 +228,7 @@ def test_the_eviction_that_made_the_agent_read_a_file_twice(maker: Person) -> No
     maker.page.wait_for_url(f"**turn={removed}**")
 
 
+@pytest.mark.matrix
 def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> None:
     reader.opens()
     reader.clicks(reader.page.get_by_role("link", name="Audit"))
@@ -248,6 +249,7 @@ def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> 
     assert len({line["seq"] for line in lines}) == len(lines)
 
 
+@pytest.mark.matrix
 def test_decide_between_two_policies(person: Person, tmp_path: Path) -> None:
     """Four actions: the page, a session, simulate, save the configuration of the policy that comes out best."""
     person.opens("replay")
@@ -319,19 +321,16 @@ def test_read_a_block_of_the_strip(searcher: Person) -> None:
     expect(searcher.page.locator(".st-key-block_panel")).to_have_count(0)
 
 
-def test_note_what_was_seen(site: Callable[..., Any], captured: Path, tmp_path: Path) -> None:
-    path = tmp_path / "noted.db"
-    shutil.copy(captured, path)
-    person = Person(site(path))
-    person.opens("session", session=COMPACTED, turn="12", tab="notes")
-    field = person.page.get_by_role("textbox", name="Note on turn 12")
-    person.clicks(field)
+def test_note_what_was_seen(searcher: Person, captured: Path) -> None:
+    searcher.opens("session", session=COMPACTED, turn="12", tab="notes")
+    field = searcher.page.get_by_role("textbox", name="Note on turn 12")
+    searcher.clicks(field)
     field.fill("the plan changed here")
-    person.clicks(person.page.get_by_role("button", name="Add note"))
+    searcher.clicks(searcher.page.get_by_role("button", name="Add note"))
 
-    expect(person.page.locator("[data-testid=stText]", has_text="the plan changed here")).to_be_visible()
-    person.site.assert_shows("✎ note")
-    store = SqliteStore(path)
+    expect(searcher.page.locator("[data-testid=stText]", has_text="the plan changed here")).to_be_visible()
+    searcher.site.assert_shows("✎ note")
+    store = SqliteStore(captured)
     assert store.verify().intact
     store.close()
 
@@ -547,3 +546,23 @@ def test_what_stale_content_cost_and_what_to_change(reader: Person) -> None:
     assert [row[0] for row in rows] == ["as recorded"]
     expect(reader.page.get_by_role("button", name="Simulate")).to_be_visible()
     assert len(reader.actions) == 3
+
+
+def test_what_the_tools_of_a_server_cost_in_a_repository(site: Callable[..., Any], tmp_path: Path) -> None:
+    """Three actions from Fleet: Trends, the server, the repository."""
+    store = SqliteStore(tmp_path / "windowpane.db")
+    fill_with_a_server(store)
+    store.close()
+    person = Person(site(tmp_path / "windowpane.db"))
+    person.opens()
+    person.clicks(person.page.get_by_role("link", name="Trends"))
+    person.page.wait_for_url("**/trends")
+    person.site.settle()
+    person.picks("Sum by", "tool of db")
+    person.page.wait_for_url("**top=mcp__db*")
+    person.site.settle()
+    person.picks("Repository", "shop")
+    person.page.wait_for_url("**repository=shop*")
+
+    person.reads("mcp__db__query costs most: $")
+    assert len(person.actions) == 4

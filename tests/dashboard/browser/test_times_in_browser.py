@@ -19,7 +19,7 @@ STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d):(\d\d:\d\d)([+-]\d\d:\d\d)")
     "path",
     [
         "audit?types=alert.fired",
-        "session?session=pi-managed-8k&turn=40&tab=turns",
+        pytest.param("session?session=pi-managed-8k&turn=40&tab=turns", marks=pytest.mark.matrix),
         pytest.param("alerts", marks=pytest.mark.matrix),
     ],
 )

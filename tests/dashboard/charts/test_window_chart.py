@@ -72,13 +72,21 @@ def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
         assert sorted(trace.x) == sorted(turns)
 
 
-@pytest.mark.parametrize(("turns", "letters"), [([1, 2, 20], None), ([1, 20, 40], ("C", "C", "C"))])
-def test_only_marks_that_do_not_touch_carry_their_letter(rich: Timeline, turns: list[int], letters: Any) -> None:
-    marks = pd.DataFrame({"letter": "C", "turn": turns, "number": 1, "text": "", "severity": ""})
+@pytest.mark.parametrize(
+    ("severities", "dots"),
+    [(("", "", ""), [2]), (("info", "critical", "info"), [1]), (("", "", "critical"), [2])],
+)
+def test_marks_that_would_touch_are_dots_the_least_severe_first(
+    rich: Timeline, severities: tuple[str, ...], dots: list[int]
+) -> None:
+    marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 20], "number": 1, "text": "", "severity": severities})
 
     figure = window_chart(rich.turns, rich.spans, marks, LIGHT, axes=SharedAxes(first=1, last=100, top=20_000))
 
-    assert [trace.text for trace in figure.data if trace.name == "C compacted"] == [letters]
+    track = next(trace for trace in figure.data if trace.name == "A alert")
+    assert [turn for turn, text in zip(track.x, track.text, strict=True) if not text] == dots
+    assert list(track.text) == ["", "A", "A"]
+    assert list(track.marker.size) == [8, 16, 16]
 
 
 def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
@@ -92,7 +100,7 @@ def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> Non
 
     assert every.layout.height == few.layout.height
     row = every.layout.yaxis2.domain[1] * (every.layout.height - 48) / len(MARKS)
-    assert max(trace.marker.size for trace in every.data if trace.yaxis == "y2") <= row
+    assert max(max(trace.marker.size) for trace in every.data if trace.yaxis == "y2") <= row
     assert every.layout.yaxis2.tickfont.size <= row
 
 

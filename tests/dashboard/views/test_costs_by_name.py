@@ -39,13 +39,15 @@ def test_servers_are_listed_with_their_repositories_and_what_is_never_called(
     fill(empty_store)
 
     app = open_page("trends", top="mcp_server", repository="shop")
-    tools = open_page("trends", top="tool", server="db")
+    tools = open_page("trends", top="mcp__db", repository="shop")
 
     assert not app.exception
     assert "db costs most: $0.32 for 1 call, most in shop." in page_text(app)
     (row,) = app.dataframe[-1].value.to_dict("records")
     assert (row["MCP server"], row["definitions"], row["never called"]) == ("db", 200, "1 of 2 tools")
+    assert row["repositories"] == "shop $0.32"
     assert "Sent and never called: mcp__db__create" in page_text(tools)
+    assert "tool of db" in tools.selectbox(key="trends_top_0").options
 
 
 def test_the_fleet_shows_the_quota_and_the_budget_of_the_day(

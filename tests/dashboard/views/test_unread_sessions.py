@@ -30,7 +30,7 @@ def unread(tmp_path: Path, small_store: SqliteStore) -> Iterator[list[SessionOut
         for name in ("gone", "broken"):
             file = tmp_path / f"{name}.jsonl"
             note.add(file, [SessionOutline(session_id=name, file=str(file), agent="claude-code")])
-        note.write(at_once=True)
+        note.finish()
         yield [one for several in outlines for one in several]
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import ContentCompressed, Event, EventContext, Usage
+from windowpane.core.limits import REGRET_MINIMUM_TOKENS, REGRET_TURNS
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import MAXIMUM_HOLDERS
 from windowpane.evaluation.replay import ReplayMatrix, ReplaySetup, simulate, summarize_runs, to_stored_replay
 from windowpane.evaluation.replay import meter as metering
 from windowpane.evaluation.replay.history import (
-    MINIMUM_TOKENS,
     CallNeeds,
     Need,
     RecordedCall,
@@ -25,7 +25,7 @@ from windowpane.evaluation.replay.history import (
     WindowSpan,
     find_needs,
 )
-from windowpane.evaluation.replay.meter import REGRET_TURNS, Measures, Meter, WindowSizes
+from windowpane.evaluation.replay.meter import Measures, Meter, WindowSizes
 from windowpane.evaluation.replay.results import MAXIMUM_POINTS
 from windowpane.evaluation.replay.simulate import ReplayRun, _EventCounts
 
@@ -163,7 +163,7 @@ def test_fidelity_is_weighted_by_removed_tokens(monkeypatch: pytest.MonkeyPatch)
     assert found.fidelity == 0.25
 
 
-@pytest.mark.parametrize(("tokens", "needed"), [(MINIMUM_TOKENS, 1), (MINIMUM_TOKENS - 1, 0)])
+@pytest.mark.parametrize(("tokens", "needed"), [(REGRET_MINIMUM_TOKENS, 1), (REGRET_MINIMUM_TOKENS - 1, 0)])
 def test_content_added_again_is_a_need_above_a_size(tokens: int, needed: int) -> None:
     one = block("one", tokens)
 
@@ -201,7 +201,7 @@ def test_what_was_changed_after_its_removal_is_read_for_the_change(removed_befor
 def exchange(tool: str, target: str, *, id_: str = "first") -> list[Block]:
     """Return a call of a tool and its result, the same each time except for their ids."""
     call = replace(block(tool, 5, "tool_call"), tool_name=tool, target=target, tool_call_id=id_)
-    result = block(f"the {tool} result", MINIMUM_TOKENS)
+    result = block(f"the {tool} result", REGRET_MINIMUM_TOKENS)
     return [call, replace(result, tool_name=tool, target=target, tool_call_id=id_)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from test_rerun import RECORDED, digest, recorded
-from tests.sampling import EVERYTHING
+from tests.sampling import sampled
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Event, OverflowDetected, PressureMeasured
 from windowpane.evaluation.replay.rerun import RerunOptions, managed_events
@@ -15,7 +15,7 @@ from windowpane.manager.presets.registry import PRESETS
 from windowpane.sources.transcripts.playback import session_keys
 from windowpane.testing import CharacterCounter, MemoryArchive
 
-LIMITS = (8_192, 32_768) if EVERYTHING else (8_192,)
+LIMITS = (8_192, 32_768)
 
 
 def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
@@ -34,8 +34,8 @@ def played(folder: Path, name: str, preset: str, limit: int) -> list[Event]:
     return list(managed_events(records, key=session_keys(records)[0], options=run))
 
 
-@pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("name", sampled(RECORDED, 2))
+@pytest.mark.parametrize("limit", sampled(LIMITS, 1))
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_recorded_sessions_fit_under_every_preset(
     sessions_dir: Path, name: str, limit: int, preset: str, caplog: pytest.LogCaptureFixture

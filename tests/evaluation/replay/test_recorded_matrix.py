@@ -155,10 +155,3 @@ def test_the_baselines_send_whole_groups(sessions_dir: Path, name: str) -> None:
             calls = {block.tool_call_id for block in retained if block.content_type == "tool_call"}
             results = {block.tool_call_id for block in retained if block.content_type == "tool_result"}
             assert results <= calls
-
-
-def test_a_real_session_replays_the_same_twice(sessions_dir: Path) -> None:
-    source = next(iter(find_recordings([sessions_dir / SESSIONS[0]])))
-    setup = ReplaySetup(16_384)
-
-    assert simulate(PreparedRecording(source.load()), setup) == simulate(PreparedRecording(source.load()), setup)

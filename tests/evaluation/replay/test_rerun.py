@@ -7,6 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from tests.sampling import sampled
 
 from windowpane.core.codec import encode
 from windowpane.core.events import (
@@ -118,7 +119,7 @@ def test_calls_without_ids_are_paired_in_order() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-@pytest.mark.parametrize("limit", [8_192, 32_768])
+@pytest.mark.parametrize("limit", sampled([8_192, 32_768], 1))
 def test_recorded_sessions_fit_after_management(sessions_dir: Path, name: str, limit: int) -> None:
     records = recorded(sessions_dir, name)
     for key in session_keys(records)[:3]:
@@ -142,7 +143,7 @@ def test_recorded_sessions_fit_after_management(sessions_dir: Path, name: str, l
         assert not failed
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", sampled(sorted(POLICIES), 2))
 def test_every_policy_manages_a_long_recorded_session(sessions_dir: Path, policy: str) -> None:
     records = recorded(sessions_dir, RECORDED[0])
     events = played(records, limit=16_384, key=session_keys(records)[0], policy=policy)

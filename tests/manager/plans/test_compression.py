@@ -169,7 +169,7 @@ def test_refills_far_apart_are_normal() -> None:
 
 @pytest.mark.parametrize(
     ("used", "action"),
-    [(49_999, "none"), (50_000, "prepare"), (75_000, "evict"), (90_000, "compact"), (95_000, "roll")],
+    [(49_999, "none"), (50_000, "prepare"), (75_000, "evict"), (80_000, "compact"), (95_000, "roll")],
 )
 def test_each_zone_has_its_action_from_its_threshold_on(used: int, action: str) -> None:
     assert due(used, Levels.of(WindowLimits.of(100_000, "given"))) == action
@@ -181,8 +181,8 @@ def test_a_small_window_warns_earlier_but_reduces_at_the_same_level() -> None:
 
     assert usual.orange_tokens == usual.at(0.65)
     assert (Levels.of(usual).evict, Levels.of(usual).target) == (usual.at(0.75), usual.at(0.75 * 0.7))
-    assert Levels.of(usual).compact == usual.at(0.90)
-    assert (Levels.of(chosen).evict, Levels.of(chosen).compact) == (chosen.at(0.5), chosen.at(0.8))
+    assert Levels.of(usual).compact == usual.at(0.80)
+    assert (Levels.of(chosen).evict, Levels.of(chosen).compact) == (chosen.at(0.5), chosen.at(0.55))
 
 
 @given(st.integers(256, 2_000_000), st.floats(0, 0.7))

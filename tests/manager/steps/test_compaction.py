@@ -52,12 +52,22 @@ def test_an_empty_or_a_single_message_is_not_cut() -> None:
 
 
 def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
-    items = [one for n in range(1, 6) for one in exchange(n, 3_000, turn=n)]
+    items = [one for n in range(1, 6) for one in exchange(n, 1_500, turn=n)]
     half = removed(items, target=10**6)
     with_call = [*items, item("call", "tool_call", 20, 6, group="open", exchange=5)]
 
     assert half == ["a1", "a2", "a3", "a4"]
     assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
+
+
+@pytest.mark.parametrize(("target", "expected"), [(10**6, 8_000), (7_500, 7_420), (1, 6_758)])
+def test_a_summary_has_the_room_below_the_target(target: int, expected: int) -> None:
+    """Of 27,034 usable tokens it has a quarter at least, and 8,000 at most."""
+    taken = snapshot([one for n in range(1, 9) for one in exchange(n, 2_500, turn=n)], limit=32_768)
+    plan = plan_compaction(taken, target, CompactionBounds(tail_ratio=0.0))
+
+    assert plan is not None
+    assert plan.summary_tokens == expected
 
 
 def test_the_previous_summary_is_continued_and_is_not_user_text() -> None:
@@ -264,7 +274,7 @@ def attempts(sink: RecordingSink) -> list[str]:
 def test_after_three_attempts_without_progress_only_a_real_message_allows_another() -> None:
     sink = RecordingSink()
     with manager(sink, limit=16_384, cascade=["compaction"]) as window:
-        window.add_user(filler(9_300), pinned=True)
+        window.add_user(filler(9_900), pinned=True)
         for n in range(9):
             window.on_turn_start()
             window.on_turn_end(chat_reply(filler(130, tag=f"a{n}x")))

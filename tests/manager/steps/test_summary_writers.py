@@ -75,7 +75,7 @@ def overfull(sink: RecordingSink, model: ScriptedModel) -> None:
             talk(
                 window,
                 f"question {n}",
-                f"We decided plan_{n} because of reason_{n}. " + filler(1_200, tag=f"a{n}x"),
+                f"We decided plan_{n} because of reason_{n}. " + filler(1_300, tag=f"a{n}x"),
             )
 
 
@@ -160,7 +160,7 @@ def test_a_compaction_can_be_vetoed() -> None:
         window.before_compaction(no)
         for n in range(7):
             talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
-        window.add_user("next " + filler(2_000))
+        window.add_user("next " + filler(4_000))
         window.on_turn_start()
 
         assert all(f"a{n}x1 " in sent(window) for n in range(7))
@@ -176,7 +176,7 @@ def test_the_event_has_the_forecast_and_the_freed_tokens() -> None:
         window.before_compaction(asked.append)
         for n in range(7):
             talk(window, f"question {n}", filler(3_000, tag=f"a{n}x"))
-        window.add_user("next " + filler(2_000))
+        window.add_user("next " + filler(4_000))
         window.on_turn_start()
     event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
     phases = {one.phase: one.used_tokens for one in sink.of(PressureMeasured)[-2:]}

@@ -12,8 +12,9 @@ import pytest
 from endpoint import Start, fetch
 from prometheus_client.registry import CollectorRegistry
 
+from windowpane.config.outputs import Tls
 from windowpane.exceptions import ConfigurationError
-from windowpane.outputs.http.authentication import TlsOptions, read_token
+from windowpane.outputs.http.authentication import read_token
 from windowpane.outputs.http.http_server import RunningServer
 from windowpane.outputs.http.routes import Health, Routes
 
@@ -71,12 +72,10 @@ def test_an_address_beyond_loopback_needs_protection(
 def test_a_certificate_of_the_server_alone_is_not_a_permission(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
     with pytest.raises(ConfigurationError, match="from other machines"):
         start(Routes(registry), host="0.0.0.0", port=0, tls=tls)
-    with start(
-        Routes(registry), host="0.0.0.0", port=0, tls=TlsOptions(tls.certificate, tls.key, tls.certificate)
-    ):
+    with start(Routes(registry), host="0.0.0.0", port=0, tls=Tls(tls.certificate, tls.key, tls.certificate)):
         pass
 
 
@@ -147,11 +146,11 @@ def https_status(server: RunningServer, certificates: Path, *, with_certificate:
 def test_tls_with_and_without_client_certificates(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
     with start(Routes(registry), port=0, tls=tls) as server:
         assert server.url.startswith("https://")
         assert https_status(server, certificates, with_certificate=False) == 200
-    mutual = TlsOptions(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
+    mutual = Tls(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
     with start(Routes(registry), port=0, tls=mutual) as server:
         assert https_status(server, certificates, with_certificate=True) == 200
         with pytest.raises((ssl.SSLError, OSError)):
@@ -161,7 +160,7 @@ def test_tls_with_and_without_client_certificates(
 def test_a_client_without_handshake_blocks_no_other(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
     with (
         start(Routes(registry), port=0, tls=tls) as server,
         socket.create_connection((server.host, server.port), timeout=5),

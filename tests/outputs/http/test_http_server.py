@@ -19,8 +19,8 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from windowpane.config.outputs import Tls
 from windowpane.metrics.prometheus import registry_of
-from windowpane.outputs.http.authentication import TlsOptions
 from windowpane.outputs.http.connections import Limits
 from windowpane.outputs.http.http_server import RunningServer
 from windowpane.outputs.http.routes import Health, Routes, Target
@@ -221,7 +221,7 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
     tmp_path: Path,
 ) -> None:
     targets: list[Target] = []
-    tls = TlsOptions(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
     with (
         start(Routes(registry, targets=lambda: targets), port=0) as server,
         start(Routes(registry_of()), port=0, tls=tls) as protected,

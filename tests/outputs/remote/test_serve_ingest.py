@@ -20,9 +20,9 @@ from click.testing import CliRunner
 import windowpane
 from windowpane.cli import main
 from windowpane.config.loading import load_config
+from windowpane.config.outputs import Tls
 from windowpane.exceptions import ConfigurationError
 from windowpane.outputs.http.asgi_server import start_asgi_server
-from windowpane.outputs.http.authentication import TlsOptions
 from windowpane.outputs.http.routes import Routes
 from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.endpoint import IngestEndpoint
@@ -159,7 +159,7 @@ def encrypted(certificates: Path, tmp_path: Path) -> Iterator[tuple[str, SqliteS
     commits.start()
     files = certificates / "cert.pem", certificates / "key.pem"
     with start_asgi_server(
-        Routes(posts=IngestEndpoint(commits).posts), port=0, tls=TlsOptions(*files, client_ca=files[0])
+        Routes(posts=IngestEndpoint(commits).posts), port=0, tls=Tls(*files, client_ca=files[0])
     ) as server:
         yield f"https://127.0.0.1:{server.port}", store
     commits.close()

@@ -42,7 +42,7 @@ def test_a_start_does_not_wait_for_a_server_that_does_not_answer(
 
     running = start_outputs(store=f"postgresql://u@127.0.0.1:{silent_server}/db?connect_timeout=120")
     running.emit([EVENT])
-    stop()
+    stop(timeout_seconds=1)
 
     assert time.monotonic() - started < AT_MOST
     assert running.store is None

@@ -13,6 +13,7 @@ import pytest
 from tests.sampling import EVERYTHING
 from tests.sources.imports.made_sessions import write_sessions
 
+from windowpane.sources.imports import outline
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.imports.noted_outlines import SessionOutline, noted_outlines, outlined_sessions
 from windowpane.sources.imports.outline import outlined_files, outlines_of
@@ -31,24 +32,24 @@ def outline_of(path: Path) -> SessionOutline:
     return outline
 
 
-def expect_shown(outline: SessionOutline, row: SessionRow, sent: list[int]) -> None:
+def expect_shown(one: SessionOutline, row: SessionRow, sent: list[int]) -> None:
     names = "agent", "model", "parent_session_id", "title", "folder", "repository", "branch"
-    assert [getattr(outline, name) for name in names] == [getattr(row, name) for name in names]
-    assert (outline.first_at, outline.last_at) == (row.started_at, row.last_at)
-    assert outline.limit_tokens in {None, row.limit_tokens}
-    if outline.calls is None:
-        assert outline.compactions is outline.last_tokens is outline.cost_dollars is None
+    assert [getattr(one, name) for name in names] == [getattr(row, name) for name in names]
+    assert (one.first_at, one.last_at) == (row.started_at, row.last_at)
+    assert one.limit_tokens in {None, row.limit_tokens}
+    if one.calls is None:
+        assert one.compactions is one.last_tokens is one.cost_dollars is None
         return
-    assert (outline.calls, outline.compactions) == (row.turns, row.compressions)
-    assert outline.last_tokens == (sent[-1] if sent else None)
+    assert (one.calls, one.compactions) == (row.turns, row.compressions)
+    assert one.last_tokens == (sent[-1] if sent else None)
     if row.copied_turns:
         return  # the list shows no cost of two sessions with the same calls
-    if outline.cost_dollars is None or row.cost_dollars is None:
-        assert outline.cost_dollars is row.cost_dollars
-    elif outline.is_cost_partial:
-        assert outline.cost_dollars <= row.cost_dollars or math.isclose(outline.cost_dollars, row.cost_dollars)
+    if one.cost_dollars is None or row.cost_dollars is None:
+        assert one.cost_dollars is row.cost_dollars
+    elif one.is_cost_partial:
+        assert one.cost_dollars <= row.cost_dollars or math.isclose(one.cost_dollars, row.cost_dollars)
     else:
-        assert math.isclose(outline.cost_dollars, row.cost_dollars)
+        assert math.isclose(one.cost_dollars, row.cost_dollars)
 
 
 def test_an_outline_is_what_the_import_of_the_session_shows(sessions_dir: Path, tmp_path: Path) -> None:
@@ -62,13 +63,36 @@ def test_an_outline_is_what_the_import_of_the_session_shows(sessions_dir: Path, 
         playback = playback_settings(store.digester(), history=store.earlier_sessions)
         import_paths(files, AlertingStore(store), playback=playback, readers=all_readers())
         rows = {row.session_id: row for row in store.sessions(SessionFilter(limit=len(outlines)))}
-        assert rows.keys() == {outline.session_id for outline in outlines}
+        assert rows.keys() == {one.session_id for one in outlines}
         assert len(rows) > 50
-        for outline in outlines:
-            sent = [
-                turn.input_tokens for turn in store.turns(outline.session_id) if turn.input_tokens is not None
-            ]
-            expect_shown(outline, rows[outline.session_id], sent)
+        for one in outlines:
+            turns = store.turns(one.session_id)
+            sent = [turn.input_tokens for turn in turns if turn.input_tokens is not None]
+            expect_shown(one, rows[one.session_id], sent)
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_several_processes_list_the_files_in_their_order(
+    tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "worthwhile", lambda _: processes)
+    files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
+
+    listed = dict(outlined_files(files, first_message_titles=True))
+
+    assert list(listed) == files
+    assert [[Path(one.file) for one in several] for several in listed.values()] == [
+        *([file] for file in files[:5]),
+        [],
+    ]
+
+
+def test_a_process_that_dies_ends_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outline, "worthwhile", lambda _: 2)
+    files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
+    monkeypatch.setattr(outline, "_send", print)  # which sends nothing
+
+    assert list(outlined_files(files, first_message_titles=True)) == []
 
 
 def test_outlines_are_noted_while_the_import_runs(tmp_path: Path) -> None:
@@ -77,14 +101,14 @@ def test_outlines_are_noted_while_the_import_runs(tmp_path: Path) -> None:
     with noted_outlines(base) as note:
         for path, several in outlined_files(files, first_message_titles=True):
             note.add(path, several)
-        note.write(at_once=True)
+        note.finish()
         (written,) = tmp_path.glob("windowpane.db*")
 
         assert stat.S_IMODE(written.stat().st_mode) == 0o600
         assert [Path(one.file) for one in outlined_sessions(base)] == files[:3]
         note.start_reading(files[0])
         note.start_reading(files[1])
-        note.write(at_once=True)
+        note.finish()
         assert [Path(one.file) for one in outlined_sessions(base)] == files[1:3]
     assert outlined_sessions(base) == []
     assert not list(tmp_path.glob("windowpane.db*"))
@@ -95,7 +119,7 @@ def test_a_fork_and_its_origin_have_no_cost_as_long_as_both_are_unread(tmp_path:
     with noted_outlines(tmp_path / "windowpane.db") as note:
         for path in files:
             note.add(path, [outline_of(path)])
-        note.write(at_once=True)
+        note.finish()
         outlines = outlined_sessions(tmp_path / "windowpane.db")
 
     assert [one.cost_dollars is None for one in outlines] == [False, True, True, False]
@@ -107,6 +131,15 @@ def test_what_no_running_import_wrote_is_no_outline(tmp_path: Path, text: str) -
     (tmp_path / "windowpane.db.outlines.json").write_text(text, encoding="latin-1")
 
     assert outlined_sessions(tmp_path / "windowpane.db") == []
+
+
+def test_the_next_import_removes_the_outlines_of_a_killed_one(tmp_path: Path) -> None:
+    file = tmp_path / "windowpane.db.outlines.json"
+    file.write_text('{"pid": 4194999, "outlines": []}')
+    with noted_outlines(tmp_path / "windowpane.db"):
+        pass
+
+    assert not file.exists()
 
 
 def test_titles_of_first_messages_are_made_only_where_the_store_would_hold_them(tmp_path: Path) -> None:

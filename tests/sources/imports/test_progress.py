@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from windowpane.sources.imports.progress import noted_progress, running_import
+from windowpane.sources.imports.progress import another_import, noted_progress, running_import
 
 
 def test_the_progress_is_that_of_a_running_import(tmp_path: Path) -> None:
@@ -19,6 +20,16 @@ def test_the_progress_is_that_of_a_running_import(tmp_path: Path) -> None:
         assert (progress.done, progress.total, progress.share) == (3, 12, 0.25)
     assert running_import(store) is None
     assert not list(tmp_path.iterdir())
+
+
+def test_the_progress_of_another_import_that_runs_stays(tmp_path: Path) -> None:
+    other = f'{{"done": 1, "total": 2, "pid": {os.getppid()}}}'
+    (tmp_path / "windowpane.db.import.json").write_text(other)
+    with noted_progress(tmp_path / "windowpane.db") as note:
+        note.write(3, 12)
+
+    assert another_import(tmp_path / "windowpane.db")
+    assert (tmp_path / "windowpane.db.import.json").read_text() == other
 
 
 @pytest.mark.parametrize(

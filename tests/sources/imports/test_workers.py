@@ -5,20 +5,29 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.sources.imports.made_sessions import stored_rows, write_sessions
 
+from windowpane.alerts.engine import AlertEngine
+from windowpane.core.agents import SessionEvidence
+from windowpane.sources.imports import worker
 from windowpane.sources.imports.importer import FileReport, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.imports.workers import ReadingWorkers
+from windowpane.sources.imports.workers import ReadingWorkers, _File
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from windowpane.alerts.rules import Rule
 
 Import = Callable[..., list[FileReport]]
 
@@ -125,6 +134,54 @@ def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_on
         assert store.verify().intact
         assert {row.revision for row in store.sessions()} == {1}
         assert len(store.sessions()) == 8
+
+
+def test_a_first_compaction_is_waited_for_where_no_level_is_known() -> None:
+    file = _File(Path("earlier.jsonl"), None, 1)
+    unknown = worker.EvidenceWanted("agent", "model", "", knows_level=False, compacts=False)
+    known = unknown._replace(knows_level=True)
+
+    assert file.may_add(unknown)
+    assert file.may_add(known)  # its first turn is not played
+    file.is_known = file.compacts = True
+    file.evidence["s"] = evidence = SessionEvidence("s", "agent", "model", "", 1.0, 1.0, 9_000, None)
+    assert file.may_add(unknown)
+    assert not file.may_add(known)
+    file.evidence["s"] = evidence._replace(compaction_tokens=90_000)
+    assert not file.may_add(unknown)
+
+
+class _NothingPending:
+    """The connection of a worker that learns nothing of sessions that are not stored."""
+
+    def send(self, message: object) -> None:
+        pass
+
+    def recv(self) -> list[SessionEvidence]:
+        return []
+
+
+def test_a_session_that_is_played_again_does_not_make_the_next_one_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 6)
+    played: list[AlertEngine] = []
+
+    def playing(rules: Sequence[Rule] | None) -> AlertEngine:
+        played.append(AlertEngine(rules))
+        return played[-1]
+
+    monkeypatch.setattr(worker, "AlertEngine", playing)
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        setup = worker.WorkerSetup.of(store, playback_settings(store.digester()), None)
+        reading = worker._Worker(cast("Connection", _NothingPending()), setup)
+        for path in sorted(sessions.glob("0*"))[:3]:  # the second learns from the first
+            reading.read(path, None)
+        for _ in range(3):
+            reading.store_next()
+
+        assert len(store.sessions()) == 3
+    assert len(played) == 4
 
 
 def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sampling import EVERYTHING
 
 from windowpane.core.codec import encode
 from windowpane.core.events import Event
@@ -26,7 +27,7 @@ FILES = (
     "codex/rollout_small_a3-92ff332928-0.jsonl",
     "pi/large-session.jsonl",
 )
-CUTS = 12
+CUTS = 12 if EVERYTHING else 4
 
 
 class QuarterCounter:

@@ -45,7 +45,7 @@ def test_costs_are_summed_by_server_tool_skill_and_memory_file(store) -> None:
     (server,) = costs_by_name(content, "mcp_server")
     assert (server.name, server.calls, server.definition_tokens) == ("db", 3, 160)
     assert (server.offered, server.unused, server.sessions) == (2, 1, 2)
-    assert server.repositories == ("shop", "bank")
+    assert list(server.repositories) == ["shop", "bank"]
     tools = {tool.name: tool for tool in costs_by_name(content, "tool")}
     assert (tools[CREATE].calls, tools[CREATE].definition_tokens, tools[CREATE].unused) == (0, 60, 1)
     assert tools[CREATE].dollars_per_call is None

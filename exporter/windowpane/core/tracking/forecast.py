@@ -7,7 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import (
+    BURN_TURNS,
+    SPIKE_MINIMUM_TOKENS,
+    SPIKE_MINIMUM_TURNS,
+    SPIKE_MULTIPLE,
+    TrackerSettings,
+)
 from windowpane.core.vocabulary import COMPONENTS, Component
 
 MINIMUM_FORECAST_TURNS: Final = 3
@@ -182,9 +188,9 @@ class GrowthHistory:
     """
 
     def __init__(self, settings: TrackerSettings, *, documented_growth: float | None = None) -> None:
-        self._settings = settings
-        self._added: deque[int] = deque(maxlen=settings.burn_turns)
-        self._added_by_component: deque[dict[Component, int]] = deque(maxlen=settings.burn_turns)
+        self._velocity_turns = settings.velocity_turns
+        self._added: deque[int] = deque(maxlen=BURN_TURNS)
+        self._added_by_component: deque[dict[Component, int]] = deque(maxlen=BURN_TURNS)
         self._evicted: deque[int] = deque([0], maxlen=settings.velocity_turns)
         """Blocks evicted in each of the last 5 turns; the last entry belongs to the open turn."""
         self.pace = GrowthPace(documented_growth)
@@ -210,14 +216,14 @@ class GrowthHistory:
         """Count the additions of a turn that ended; return the baseline that they spiked above, else None."""
         if turn <= 1:
             return None
-        settings, baseline = self._settings, None
-        if len(self._added) >= settings.spike_minimum_turns and added >= settings.spike_minimum_tokens:
+        baseline = None
+        if len(self._added) >= SPIKE_MINIMUM_TURNS and added >= SPIKE_MINIMUM_TOKENS:
             usual = winsorized_mean(self._added)
-            baseline = usual if added > settings.spike_multiple * usual else None
+            baseline = usual if added > SPIKE_MULTIPLE * usual else None
         self._added.append(added)
         self._added_by_component.append(by_component)
         self.pace.add(added)
-        last = tuple(self._added)[-settings.velocity_turns :]
+        last = tuple(self._added)[-self._velocity_turns :]
         self.velocity = sum(last) / len(last)
         self.burn_rate = sum(self._added) / len(self._added)
         self.total_added += added
@@ -230,7 +236,7 @@ class GrowthHistory:
 
     def eviction_rate(self) -> float:
         """Return the blocks evicted per turn over the last 5 turns, the open one included."""
-        return sum(self._evicted) / self._settings.velocity_turns
+        return sum(self._evicted) / self._velocity_turns
 
     def turns_until(self, level_tokens: int, used_tokens: int, *, of_compaction: bool = False) -> Forecast | None:
         """Return the turns until a window of *used_tokens* reaches a level; None without enough evidence."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final, TypeVar
 
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import REGRET_TURNS, TrackerSettings
 from windowpane.core.tracking.regret import Access, access_of
 from windowpane.core.vocabulary import ContentType, Misstep
 from windowpane.core.window.blocks import Block
@@ -90,7 +90,6 @@ class MisstepWatch:
     """Recognizes missteps block by block; bounded, in constant time for each block."""
 
     def __init__(self, settings: TrackerSettings) -> None:
-        self._turns = settings.regret_turns
         self._capacity = settings.remembered_blocks
         self._calls: dict[str, tuple[int, int]] = {}
         """By digest, the turn of the last call and the number of changes before its result; bounded."""
@@ -108,7 +107,7 @@ class MisstepWatch:
             turn, changes = earlier
             is_file = access == "reads" and "/" in (call.target or "")
             changed = self._changed.get(call.target or "", 0) if is_file else self._changes
-            if call.turn - turn <= self._turns and changed <= changes:
+            if call.turn - turn <= REGRET_TURNS and changed <= changes:
                 misstep = "repeated_read" if access == "reads" and call.target else "repeated_call"
         if access in ("changes", "reports"):
             self._changes += 1

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import ContentRegretted
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import REGRET_MINIMUM_TOKENS, REGRET_TURNS, TrackerSettings
 from windowpane.core.names import without_wrappers
 from windowpane.core.tracking.targets import READ_CHARACTERS
 from windowpane.core.vocabulary import DERIVED_TYPES, REPLY_TYPES, ContentType
@@ -112,8 +112,6 @@ class RemovedBlocks:
 
     def __init__(self, settings: TrackerSettings) -> None:
         self._capacity = settings.remembered_blocks
-        self._turns = settings.regret_turns
-        self._minimum_tokens = settings.regret_minimum_tokens
         self._removals = 0
         self._changed: dict[str, int] = {}
         """By the target of calls that changed it, the number of removals before the latest change."""
@@ -132,7 +130,7 @@ class RemovedBlocks:
         """Watch for the return of removed *blocks*; *calls* are the tool calls in the window by id."""
         self._removals += 1
         for block in blocks:
-            if block.tokens < self._minimum_tokens or block.content_type in except_types:
+            if block.tokens < REGRET_MINIMUM_TOKENS or block.content_type in except_types:
                 continue
             call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
             if not can_be_fetched(block, call):
@@ -165,7 +163,7 @@ class RemovedBlocks:
             if self.by_digest.get(other) is removed:
                 del self.by_digest[other]
         is_changed = removed.target is not None and self._changed.get(removed.target, 0) >= removed.removal
-        return None if is_changed or turn - removed.turn > self._turns else removed
+        return None if is_changed or turn - removed.turn > REGRET_TURNS else removed
 
     def _remember(self, removed: RemovedBlock) -> None:
         """Watch for the return of a block; it replaces an earlier one of the same digest."""

@@ -28,7 +28,7 @@ from windowpane.core.events import (
     ZoneChanged,
 )
 from windowpane.core.events.facts import REPORT_RANGE
-from windowpane.core.limits import TrackerSettings, WindowLimits, limit_fields
+from windowpane.core.limits import SPIKE_SHARE, TrackerSettings, WindowLimits, limit_fields
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.stored_payloads import MADE_BY_TRACKER, stored_events, stored_text
 from windowpane.core.tracking.compaction_level import CompactionLevels
@@ -348,7 +348,7 @@ class TurnTracker:
         following = gauge.measure_next(final, self.limits)
         self._call_utilization = final.utilization
         self.record(final, at)
-        if baseline is not None and self.settings.is_large(added, self.limits):
+        if baseline is not None and (self.limits is None or added >= SPIKE_SHARE * self.limits.limit_tokens):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
         self._measured = self._replied = False

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import REGRET_MINIMUM_TOKENS
 from windowpane.core.protocols import Digester, TokenCounter
 from windowpane.core.tracking.regret import RESTATED_TYPES, can_be_fetched, changed_target
 from windowpane.core.vocabulary import REPLY_TYPES
@@ -30,8 +30,6 @@ from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.settings import EngineSettings
 
 UNBOUNDED_TOKENS: Final = 2**48
-MINIMUM_TOKENS: Final = TrackerSettings().regret_minimum_tokens
-"""Smaller content is too common to call its return a need."""
 NEVER: Final = -1
 _UNMANAGED: Final = EngineSettings(
     cascade=(), archive=False, checkpoint=False, references=False, result_tokens=UNBOUNDED_TOKENS
@@ -223,4 +221,4 @@ class _ContentIndex:
 
 def _is_need(block: Block) -> bool:
     """Return whether content of this size and type is a need where it returns."""
-    return block.tokens >= MINIMUM_TOKENS and block.content_type not in RESTATED_TYPES
+    return block.tokens >= REGRET_MINIMUM_TOKENS and block.content_type not in RESTATED_TYPES

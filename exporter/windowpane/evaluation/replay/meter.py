@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windowpane.core.events import Usage
-from windowpane.core.limits import TrackerSettings
+from windowpane.core.limits import REGRET_TURNS
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import STATIC_TYPES
 from windowpane.core.window.blocks import Block
@@ -22,7 +22,6 @@ from windowpane.fidelity.facts import names_kept
 from windowpane.fidelity.probe import MINIMUM_COVERAGE, coverage_of
 from windowpane.manager.levels import CACHE_READ_PRICE, CACHE_WRITE_PRICE
 
-REGRET_TURNS: Final = TrackerSettings().regret_turns
 PROBED_RATIO: Final = 0.25
 """Fidelity is probed whenever content of this share of the limit was removed."""
 NAMING_ONLY: Final = frozenset({"tool_call", "placeholder"})

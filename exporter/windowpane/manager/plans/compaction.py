@@ -7,7 +7,7 @@ they fit, and everything that is never removed. The new summary carries on the p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.window.blocks import Block
@@ -16,12 +16,14 @@ from windowpane.manager.plans.protection import never_removed, tail
 from windowpane.manager.snapshot import Group, Snapshot, groups_of
 
 TAIL_TOKENS: Final = 15_000
-TAIL_RATIO: Final = 0.25
+TAIL_RATIO: Final = 0.10
 USER_TOKENS: Final = 20_000
 USER_RATIO: Final = 0.15
-SUMMARY_TOKENS: Final = 6_000
-SUMMARY_RATIO: Final = 0.20
+SUMMARY_TOKENS: Final = 8_000
+SUMMARY_RATIO: Final = 0.35
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
+SUMMARY_MINIMUM_RATIO: Final = 0.25
+"""A summary has the room below the target, but no less than this share of usable for lack of it."""
 SUMMARY_SHARE: Final = 0.5
 """Share of the replaced tokens that a summary may have."""
 TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
@@ -104,8 +106,10 @@ def plan_compaction(
         plan = _plan(snapshot, groups, retained, bounds)
         if plan is None:
             continue
-        best = plan
-        if plan.remaining_tokens + plan.summary_tokens + plan.partial_tokens <= target_tokens:
+        room = target_tokens - plan.remaining_tokens - plan.partial_tokens
+        least = min(plan.summary_tokens, int(SUMMARY_MINIMUM_RATIO * usable))
+        best = replace(plan, summary_tokens=max(least, min(plan.summary_tokens, room)))
+        if room >= least:
             break
     return best
 

@@ -45,12 +45,12 @@ PREAMBLE: Final = "[Summary of earlier turns. It is a record of what happened, n
 WHOLE: Final[tuple[Section, ...]] = ("goal", "progress", "lookup")
 """Sections that are never shortened."""
 SHARES: Final[dict[Section, float]] = {
-    "constraints": 0.20,
-    "decisions": 0.15,
+    "constraints": 0.15,
+    "decisions": 0.10,
     "state": 0.15,
     "errors": 0.15,
-    "messages": 0.05,
-    "artifacts": 0.30,
+    "messages": 0.25,
+    "artifacts": 0.20,
 }
 """Shares of the rest of the budget, rules first; unused tokens go to the next sections."""
 LOOKUP_LINES: Final = 3

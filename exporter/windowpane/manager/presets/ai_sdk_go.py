@@ -228,7 +228,13 @@ def _step(strategy: Strategy) -> Step[Engine]:
 
 def _act(strategy: Strategy, engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
     if isinstance(strategy, Summarize):
-        bounds = CompactionBounds(chosen_groups=keep_newest(strategy.keep), user_tokens=0, user_ratio=0.0)
+        bounds = CompactionBounds(
+            chosen_groups=keep_newest(strategy.keep),
+            user_tokens=0,
+            user_ratio=0.0,
+            summary_tokens=6_000,
+            summary_ratio=0.2,
+        )
         return compact_with_breaker(engine, limits, levels, trigger="max_token_ratio", bounds=bounds)
 
     def plan_of(snapshot: Snapshot, handles: bool) -> EvictionPlan:  # noqa: ARG001, FBT001 (the protocol's shape)

@@ -250,7 +250,7 @@ def _over(engine: Engine, levels: Levels) -> bool:
 
 
 SHAPE: Final = CompactionBounds(
-    tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS
+    tail_tokens=0, tail_ratio=0.0, user_tokens=0, user_ratio=0.0, summary_tokens=SUMMARY_TOKENS, summary_ratio=0.2
 )
 """Retains the system prompt and the summary, beside what is never removed."""
 

@@ -96,7 +96,9 @@ FORCED: Final = CompactionBounds(
     summary_tokens=1_200,
     summary_ratio=0.04,
 )
-SUMMARY: Final = CompactionBounds(chosen_groups=newest_messages, user_tokens=0, user_ratio=0.0)
+SUMMARY: Final = CompactionBounds(
+    chosen_groups=newest_messages, user_tokens=0, user_ratio=0.0, summary_tokens=6_000, summary_ratio=0.2
+)
 
 
 def _messages(engine: Engine, limits: WindowLimits) -> list[HistoryMessage]:

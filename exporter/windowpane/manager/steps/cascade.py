@@ -66,12 +66,21 @@ def _evict(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepR
         merged = yield from merge_similar(engine, limits, levels)
     if merged and not merged.shortfall:
         return merged
-    evicted = yield from evict(engine, limits, levels, grades=GRADES[:2], minimum_tokens=levels.minimum_saving)
+    least = limits.limit_tokens if _awaits_compaction(engine, levels) else levels.minimum_saving
+    evicted = yield from evict(engine, limits, levels, grades=GRADES[:2], minimum_tokens=least)
     if not (merged and evicted):
         return merged or evicted
     return StepResult(
         f"{merged.done}; {evicted.done}", merged.freed_tokens + evicted.freed_tokens, evicted.shortfall
     )
+
+
+def _awaits_compaction(engine: Engine, levels: Levels) -> bool:
+    """Return whether an eviction that misses its target is skipped, so that a summary reads no placeholders."""
+    settings = engine.settings
+    can_compact = "compaction" in settings.cascade and not engine.reduction.breaker.open
+    has_writer = settings.summarizer is not None or may_call_model(engine)
+    return can_compact and has_writer and engine.used() < levels.roll
 
 
 def _evict_hard(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
@@ -122,6 +131,7 @@ def _step_from(ratio: float, name: str) -> EngineStep:
         start = levels.evict if engine.limits is None else engine.limits.at(ratio)
         if engine.used() < start:
             return False
+        levels = replace(levels, compact=start)
         return step.due(engine, levels) if start >= levels.roll else step.is_due(engine, levels)
 
     return Step(step.action, due, step.run)
@@ -130,18 +140,16 @@ def _step_from(ratio: float, name: str) -> EngineStep:
 def background_compaction(start_ratio: float | None = None) -> EngineStep:
     """Return the step that compacts after a turn, so that no call has to wait for it.
 
-    *start_ratio* is the configured utilization of compaction; the step is due from there, or from the checkpoint
-    level if that is lower. Without it the step is due from the checkpoint level, and whenever eviction fell short
-    before the call that has just ended.
+    *start_ratio* is the configured utilization of compaction; the step is due from there, else from the level of
+    compaction, or from the checkpoint level if that is lower.
     """
 
     def due(engine: Engine, levels: Levels) -> bool:
         if engine.limits is None:
             return False
-        levels, used = levels.above(engine.static_tokens()), engine.used()
-        if start_ratio is None:
-            return used >= levels.checkpoint or min(used, engine.sent) >= levels.evict
-        return used >= max(levels.evict, min(levels.checkpoint, engine.limits.at(start_ratio)))
+        levels = levels.above(engine.static_tokens())
+        start = levels.compact if start_ratio is None else max(levels.evict, engine.limits.at(start_ratio))
+        return engine.used() >= min(start, levels.checkpoint)
 
     def run(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepResult]:
         return _compact(engine, limits, levels.above(engine.static_tokens()))
@@ -154,17 +162,14 @@ def _cut(engine: Engine, limits: WindowLimits, _levels: Levels) -> Effect[StepRe
 
 
 def _may_compact(engine: Engine, levels: Levels) -> bool:
-    """From the configured utilization, else whenever eviction fell short."""
-    if is_compacted_after_turn(engine, levels):
-        return False
-    chosen = engine.settings.compact_ratio is not None
-    return engine.used() >= (levels.compact if chosen else levels.evict)
+    return engine.used() >= levels.compact and not is_compacted_after_turn(engine, levels)
 
 
 def is_compacted_after_turn(engine: Engine, levels: Levels) -> bool:
     """Return whether the conversation is compacted after the turn and the call fits without that."""
     between = any(step.action == "compact" for step in engine.settings.after_turn)
-    return between and engine.used() < max(levels.compact, levels.checkpoint)
+    red = levels.compact if engine.limits is None else engine.limits.red_tokens
+    return between and engine.used() < max(levels.compact, red)
 
 
 def _worth_evicting(engine: Engine, levels: Levels) -> bool:

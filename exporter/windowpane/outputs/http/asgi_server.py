@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from windowpane.outputs.http.asgi_app import serve_app
-from windowpane.outputs.http.authentication import TlsOptions, is_loopback, require_protection, server_context
+from windowpane.outputs.http.authentication import is_loopback, require_protection, server_context
 from windowpane.outputs.http.connections import SERVE_LIMITS, Connections, Limits
 from windowpane.outputs.http.guarded_protocol import guarded_protocol
 from windowpane.outputs.http.http_server import DEFAULT_PORT, LOOPBACK, RunningServer, listening_socket
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import ssl
 
     from starlette.types import ASGIApp
+
+    from windowpane.config.outputs import Tls
 
 REQUEST_THREADS: Final = 64
 """Requests whose blocking part runs at once."""
@@ -80,17 +82,12 @@ def start_asgi_server(
     host: str = LOOPBACK,
     port: int = DEFAULT_PORT,
     free_port_if_busy: bool = True,
-    tls: TlsOptions | None = None,
+    tls: Tls | None = None,
     insecure: bool = False,
     limits: Limits = SERVE_LIMITS,
 ) -> AsgiServer:
     """Serve *routes* on a thread, with the options and errors of `start_http_server`."""
-    require_protection(
-        host,
-        has_token=routes.bearer_token is not None,
-        has_client_ca=tls is not None and tls.client_ca is not None,
-        insecure=insecure,
-    )
+    require_protection(host, has_token=routes.bearer_token is not None, tls=tls, insecure=insecure)
     context = None if tls is None else server_context(tls)
     listening = listening_socket(host, port, free_port_if_busy=free_port_if_busy)
     app = serve_app(routes, on_loopback=is_loopback(listening.getsockname()[0]))

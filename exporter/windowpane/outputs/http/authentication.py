@@ -5,24 +5,17 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from windowpane.exceptions import ConfigurationError
 
-
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """Certificate of the endpoint; with *client_ca* clients must present a certificate signed by it."""
-
-    certificate: Path
-    key: Path
-    client_ca: Path | None = None
+if TYPE_CHECKING:
+    from windowpane.config.outputs import Tls
 
 
-def server_context(options: TlsOptions) -> ssl.SSLContext:
+def server_context(options: Tls) -> ssl.SSLContext:
     """Return a TLS 1.2 server context. Raises `OSError` with the file's name if a file cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -43,12 +36,13 @@ def _unusable(files: str, error: OSError) -> OSError:
     return OSError(error.errno, f"{files} cannot be used: {error.strerror or error}")
 
 
-def require_protection(address: str, *, has_token: bool, has_client_ca: bool, insecure: bool) -> None:
+def require_protection(address: str, *, has_token: bool, tls: Tls | None, insecure: bool) -> None:
     """Raise `ConfigurationError` for an endpoint that other machines can reach without a credential.
 
     A certificate of the server is not one: it encrypts, and permits everyone. *insecure* states that this is
     intended, for example in a container whose port is published on loopback.
     """
+    has_client_ca = tls is not None and tls.client_ca is not None
     if insecure or has_token or has_client_ca or is_loopback(address) or address.lower() == "localhost":
         return
     problem = (

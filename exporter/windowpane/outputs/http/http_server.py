@@ -19,13 +19,16 @@ from functools import partial
 from http.client import LineTooLong
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
-from windowpane.outputs.http.authentication import TlsOptions, is_loopback, require_protection, server_context
+from windowpane.outputs.http.authentication import is_loopback, require_protection, server_context
 from windowpane.outputs.http.connections import AGENT_LIMITS, Connections, Limits
 from windowpane.outputs.http.pages import Pages
 from windowpane.outputs.http.routes import Response, Routes
+
+if TYPE_CHECKING:
+    from windowpane.config.outputs import Tls
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +122,7 @@ def start_http_server(
     host: str = LOOPBACK,
     port: int = DEFAULT_PORT,
     free_port_if_busy: bool = True,
-    tls: TlsOptions | None = None,
+    tls: Tls | None = None,
     insecure: bool = False,
     limits: Limits = AGENT_LIMITS,
 ) -> MetricsServer:
@@ -129,12 +132,7 @@ def start_http_server(
     that it cannot listen on and for a certificate that cannot be used, and `ConfigurationError` for an address
     beyond loopback with neither a token nor client certificates, unless *insecure*.
     """
-    require_protection(
-        host,
-        has_token=routes.bearer_token is not None,
-        has_client_ca=tls is not None and tls.client_ca is not None,
-        insecure=insecure,
-    )
+    require_protection(host, has_token=routes.bearer_token is not None, tls=tls, insecure=insecure)
     context = None if tls is None else server_context(tls)
     listening = listening_socket(host, port, free_port_if_busy=free_port_if_busy)
     return MetricsServer(_Server(listening, routes, tls=context, limits=limits), is_encrypted=tls is not None)

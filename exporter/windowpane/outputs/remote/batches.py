@@ -28,12 +28,7 @@ _STARTS_OF_TEXT: Final = (b'{"digest"', b'{"text"')
 """Starts of a line with a captured text: no event has these fields."""
 
 
-class _TextLine(msgspec.Struct):
-    digest: str
-    text: str
-
-
-_text_decoder: Final = msgspec.json.Decoder(_TextLine)
+_text_decoder: Final = msgspec.json.Decoder(CapturedText)
 
 
 class Record(NamedTuple):
@@ -80,7 +75,7 @@ def text_records(texts: Iterable[CapturedText]) -> Iterator[Record]:
     """Yield a record for each captured text, which must be redacted."""
     for text in texts:
         clean = text.text.encode("utf-8", "replace").decode()
-        yield Record(msgspec.json.encode(_TextLine(text.digest, clean)), None)
+        yield Record(msgspec.json.encode(CapturedText(text.digest, clean)), None)
 
 
 def compressed(records: Sequence[Record]) -> bytes:
@@ -121,4 +116,4 @@ def _read(line: bytes) -> Event | CapturedText:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise EventFormatError(f"not a captured text: {error}") from error
     check_name("digest", text.digest)
-    return CapturedText(text.digest, text.text)
+    return text

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -51,18 +51,10 @@ class Sender:
     *redact* is None where texts are not captured: then they are not sent.
     """
 
-    def __init__(
-        self,
-        delivery: Delivery,
-        spool: Spool,
-        *,
-        redact: Redactor | None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, delivery: Delivery, spool: Spool, *, redact: Redactor | None) -> None:
         self._delivery = delivery
         self._spool = spool
         self._redact = redact
-        self._clock = clock
         self._boundary = ErrorBoundary(_log)
         self._start_over()
 
@@ -99,7 +91,7 @@ class Sender:
         if self._stopped:
             return events
         if not self._waiting:
-            self._waits_since = self._clock()
+            self._waits_since = time.monotonic()
         room = max(0, MEMORY_EVENTS - len(self._waiting))
         self._waiting.extend(events[:room])
         self._poller.wake()
@@ -142,12 +134,12 @@ class Sender:
 
     def _send_now(self, _limit: TimeLimit, _is_last: bool) -> bool:  # noqa: FBT001
         """Send everything, unless the server asked to wait; return whether it has acknowledged all events."""
-        if not self._is_settled() and self._clock() >= self._requested_until:
+        if not self._is_settled() and time.monotonic() >= self._requested_until:
             self._send_all()
         return self._is_settled()
 
     def _seconds_until_due(self) -> float:
-        now = self._clock()
+        now = time.monotonic()
         due = self._look_at
         if self._own_files:
             due = now
@@ -171,7 +163,7 @@ class Sender:
 
     def _send_files(self) -> None:
         """Send the spool files, oldest first."""
-        if not self._own_files and self._clock() < self._look_at:
+        if not self._own_files and time.monotonic() < self._look_at:
             return
         for path in self._spool.files():
             spooled = self._spool.read(path)
@@ -183,7 +175,7 @@ class Sender:
             self._forget(path)
         for path in self._own_files.keys() - set(self._spool.files()):
             self._forget(path)  # another process has sent it or set it aside
-        self._look_at = self._clock() + FILES_SECONDS
+        self._look_at = time.monotonic() + FILES_SECONDS
 
     def _forget(self, path: Path) -> None:
         events = self._own_files.pop(path, 0)
@@ -197,7 +189,7 @@ class Sender:
             self._send(self._records(events))
             for _ in events:
                 self._waiting.popleft()
-            self._waits_since = self._clock()
+            self._waits_since = time.monotonic()
 
     def _records(self, events: Sequence[Event]) -> list[Record]:
         if self._redact is None:
@@ -230,7 +222,7 @@ class Sender:
     def _postpone(self, problem: str, retry_after_seconds: float) -> None:
         """Pause before the next attempt, and as long as the server asks."""
         self._boundary.warn("unsent", "events are not sent for now: %s", problem)
-        now = self._clock()
+        now = time.monotonic()
         self.problem = problem
         self._failing_since = now if self._failing_since is None else self._failing_since
         self._requested_until = now + retry_after_seconds
@@ -238,7 +230,7 @@ class Sender:
 
     def _relieve_memory(self) -> None:
         """Move what waits to a file if the server has been away for a while, or much waits."""
-        is_away = self._failing_since is not None and self._clock() - self._failing_since >= SPOOL_SECONDS
+        is_away = self._failing_since is not None and time.monotonic() - self._failing_since >= SPOOL_SECONDS
         events = list(self._waiting)
         if self._stopped or not (is_away or len(events) >= SPOOL_EVENTS):
             return

@@ -20,7 +20,6 @@ from windowpane.metrics.internal import InternalMetrics
 from windowpane.metrics.labels import AdmittedNames, LabelPolicy, model_label
 from windowpane.metrics.prometheus import registry_of
 from windowpane.models.catalog import packaged_catalog
-from windowpane.outputs.http.authentication import TlsOptions
 from windowpane.outputs.http.http_server import MetricsServer, start_http_server
 from windowpane.outputs.http.routes import Health, Routes, Target
 from windowpane.outputs.http.service_discovery import running_targets, target_at, this_machine
@@ -104,16 +103,15 @@ class MetricsSink:
 
     def _listen(self) -> MetricsServer:
         settings = self._config.server
-        token, tls = settings.bearer_token, settings.tls
+        token = settings.bearer_token
         routes = Routes(
             registry=registry_of(*self.sources),
             health=self._health,
             targets=self._targets,
             bearer_token=None if token is None else token.value,
         )
-        options = None if tls is None else TlsOptions(tls.certificate, tls.key, tls.client_ca)
         server = start_http_server(
-            routes, host=settings.address, port=settings.port, tls=options, insecure=settings.insecure
+            routes, host=settings.address, port=settings.port, tls=settings.tls, insecure=settings.insecure
         )
         _log.info("metrics are on %s", server.url)
         return server

@@ -71,10 +71,7 @@ class Runtime:
         self.config = config
         server = config.server
         require_protection(
-            server.address,
-            has_token=server.bearer_token is not None,
-            has_client_ca=server.tls is not None and server.tls.client_ca is not None,
-            insecure=server.insecure,
+            server.address, has_token=server.bearer_token is not None, tls=server.tls, insecure=server.insecure
         )
         self._boundary = ErrorBoundary(_log)
         self._closed = False

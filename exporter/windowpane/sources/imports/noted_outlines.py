@@ -58,6 +58,8 @@ class SessionOutline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class _Note(msgspec.Struct):
     pid: int
     outlines: list[SessionOutline]
+    is_complete: bool = False
+    """Every session that is not read yet is noted, or is beyond the maximum."""
 
 
 class OutlineFile:
@@ -70,36 +72,42 @@ class OutlineFile:
         self._first_calls = Counter[str]()
         self._next_at = 0.0
         self._reading = ""
+        self._is_complete = False
 
     def add(self, file: Path, outlines: list[SessionOutline]) -> None:
         """Note the sessions of a file."""
         self._outlines[str(file)] = outlines
         self._first_calls.update(one.first_call for one in outlines if one.first_call)
-        self.write()
+        self._write()
 
     def start_reading(self, file: Path) -> None:
         """Forget the sessions of the file that was read before this one."""
         read, self._reading = self._reading, str(file)
         if self._outlines.pop(read, None):
-            self.write()
+            self._write()
 
-    def write(self, *, at_once: bool = False) -> None:
-        """Write the outlines, unless they were just written."""
-        if time.monotonic() < self._next_at and not at_once:
+    def finish(self) -> None:
+        """Note at once that all files have been added."""
+        self._is_complete, self._next_at = True, 0.0
+        self._write()
+
+    def _write(self) -> None:
+        if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + WRITE_SECONDS
         outlines = [self._noted(one) for several in self._outlines.values() for one in several]
         with suppress(OSError):
-            write_whole(self._file, msgspec.json.encode(_Note(os.getpid(), outlines[:MAXIMUM_SESSIONS])))
+            note = _Note(os.getpid(), outlines[:MAXIMUM_SESSIONS], self._is_complete)
+            write_whole(self._file, msgspec.json.encode(note))
 
     def _noted(self, outline: SessionOutline) -> SessionOutline:
         """Return an outline, without its cost where another session repeats its calls, which count once."""
         return outline if self._first_calls[outline.first_call] < 2 else replace(outline, cost_dollars=None)
 
     def remove(self) -> None:
-        """Remove the file, unless it is of another import."""
+        """Remove the file, unless it is of another import that runs."""
         note = _read(self._file)
-        if note is not None and note.pid == os.getpid():
+        if note is not None and (note.pid == os.getpid() or not is_running(note.pid)):
             with suppress(OSError):
                 self._file.unlink()
 

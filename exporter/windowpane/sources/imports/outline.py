@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import get_context
+from itertools import cycle
+from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec.structs import replace
 
 from windowpane.core.events import Usage
 from windowpane.core.names import Description, SessionDescriptions, without_wrappers
-from windowpane.effects.processes import NEW_OBJECTS, without_current_folder
+from windowpane.effects.processes import rare_collection, without_current_folder
 from windowpane.models.catalog import packaged_catalog
 from windowpane.sources.imports.noted_outlines import SessionOutline
 from windowpane.sources.imports.worker_processes import load_workers, worthwhile
@@ -38,10 +36,13 @@ from windowpane.sources.transcripts.records import (
     SessionOpened,
 )
 
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
 _log: Final = logging.getLogger(__name__)
 
-FILES_AT_ONCE: Final = 4
-"""Files that a process is given at a time."""
+END_SECONDS: Final = 5.0
 
 
 def outlined_files(
@@ -53,20 +54,35 @@ def outlined_files(
     if not processes:
         yield from zip(paths, map(outlines, paths), strict=True)
         return
-    load_workers()
-    context = get_context("forkserver" if sys.platform == "linux" else "spawn")
-    with (
-        suppress(BrokenExecutor),  # the import reads the rest without outlines
-        ProcessPoolExecutor(processes, context, initializer=_start_process) as pool,
-    ):
-        with without_current_folder():
-            done = pool.map(outlines, paths, chunksize=FILES_AT_ONCE)
-        yield from zip(paths, done, strict=True)
+    start = load_workers()
+    readers: list[tuple[Connection, BaseProcess]] = []
+    try:
+        for number in range(processes):
+            own, its = Pipe(duplex=False)
+            process = start(target=_send, args=(its, paths[number::processes], outlines), daemon=True)
+            with without_current_folder():
+                process.start()
+            its.close()
+            readers.append((own, process))
+        for path, (connection, _) in zip(paths, cycle(readers), strict=False):
+            yield path, connection.recv()
+    except EOFError:  # the process died: the import reads the rest without outlines
+        pass
+    finally:
+        for connection, process in readers:
+            connection.close()
+            process.join(END_SECONDS)
+            process.terminate()
 
 
-def _start_process() -> None:
+def _send(
+    connection: Connection, paths: Sequence[Path], outlines: Callable[[Path], list[SessionOutline]]
+) -> None:
+    """Send the outlines of each of the files, until the other process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process stops this one
-    gc.set_threshold(NEW_OBJECTS, *gc.get_threshold()[1:])
+    with rare_collection(), suppress(OSError):
+        for path in paths:
+            connection.send(outlines(path))
 
 
 def outlines_of(path: Path, *, first_message_titles: bool) -> list[SessionOutline]:

@@ -118,6 +118,8 @@ class EvidenceWanted(NamedTuple):
     agent: str
     model: str
     project: str
+    knows_level: bool
+    """The level at which the agent compacts is known from stored sessions: it is seldom another one."""
     compacts: bool
     """Its file holds a compaction, and so evidence for later sessions."""
 
@@ -217,8 +219,11 @@ class _Record:
                 pending=pending,
             )  # fmt: skip
 
-        wanted = EvidenceWanted(agent, model, project, self.compacts)
-        answer = stored(() if self.is_due else _answer(self._connection, wanted))
+        answer = stored()
+        if not self.is_due:
+            knows_level = answer.compaction_tokens is not None
+            wanted = EvidenceWanted(agent, model, project, knows_level, self.compacts)
+            answer = stored(_answer(self._connection, wanted))
         self.questions.append(_Question(stored, answer))
         return answer
 
@@ -307,6 +312,7 @@ class _File:
     def _store(self, session: _Session) -> None:
         try:
             first = [session.played] if session.is_current() else []
+            self.worker.record.questions = []  # of what is played now: it is stored at once
             outcome = self.worker.store.import_session(
                 lambda: first.pop() if first else self._playing(session.play)
             )

@@ -2,8 +2,9 @@
 
 What is stored does not depend on the number of processes. A session may learn from those that took place before
 it, of which some may still be played by other processes. So it is played with what is known of them: nearly all
-that counts once their first turn and their first compaction are played. Before a session is stored, everything
-before it is stored; where the store then gives another answer than before, the session is played again.
+that counts once their first turn is played, and their first compaction where none is stored. Before a session is
+stored, everything before it is stored; where the store then gives another answer than before, the session is
+played again.
 
 A worker that dies costs the file that it worked on, which is reported and read again by the next import.
 """
@@ -69,7 +70,7 @@ class _File:
 
     def may_add(self, wanted: EvidenceWanted) -> bool:
         """Return whether evidence for a later session is still expected."""
-        if not self.is_known or not self.compacts:
+        if not self.is_known or not self.compacts or wanted.knows_level:
             return not self.is_known
         played = (one for one in self.evidence.values() if one.is_of(wanted.agent, wanted.model, wanted.project))
         return any(one.compaction_tokens is None for one in played)

@@ -11,6 +11,7 @@ import msgspec
 from windowpane.store.clickhouse.tables import ALERTS, EVENTS, SESSION_DAYS, SESSIONS, TOOL_USE, TURNS
 from windowpane.store.projections.trends import DAY_SECONDS, LAST_DAY, sums_of
 from windowpane.store.reads.event_records import EventRecord
+from windowpane.store.reads.export import stored_bytes
 from windowpane.store.records import AlertRow, SessionRow, ToolUse, TrendRow, TurnRow
 from windowpane.store.search.events import text_of, words_of
 
@@ -43,7 +44,7 @@ def day_of(at: float | None) -> int:
 
 def event_row(record: EventRecord) -> Row:
     """Return a row of `events`; `search_text` has each word once, between spaces."""
-    body = _bytes(record.body)
+    body = stored_bytes(record.body)
     try:
         identity = _identity_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -56,7 +57,7 @@ def event_row(record: EventRecord) -> Row:
         "day": day_of(record.at),
         "agent": identity.agent,
         "model": identity.model,
-        "hash": _bytes(record.hash),
+        "hash": stored_bytes(record.hash),
         "body": body,
         "search_text": f" {distinct} " if distinct else "",
     }
@@ -134,8 +135,3 @@ def _values(row: Any) -> dict[str, Any]:
 def _text(text: str) -> str:
     """Return a text that can be encoded: one broken name must not stop the copy."""
     return text.encode(errors="replace").decode()
-
-
-def _bytes(stored: bytes | str) -> bytes:
-    """Return the stored bytes, also where they were replaced by a text."""
-    return stored.encode("utf-8", "surrogatepass") if isinstance(stored, str) else stored

@@ -87,7 +87,7 @@ def json_line(row: ExportRow) -> bytes:
     Bytes that are not JSON are written as Base64 in `damaged`, with an `event` of null.
     """
     head = b'{"seq":%d,"revision":%d,"hash":"%b","event":' % (row.seq, row.revision, row.hash.hex().encode())
-    body = _bytes(row.body)
+    body = stored_bytes(row.body)
     try:
         _document.decode(body)
         body.decode()
@@ -96,7 +96,7 @@ def json_line(row: ExportRow) -> bytes:
     return head + body + b"}\n"
 
 
-def _bytes(body: bytes | str) -> bytes:
+def stored_bytes(body: bytes | str) -> bytes:
     """Return the stored bytes, also where they were replaced by a text."""
     return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
 
@@ -131,7 +131,7 @@ def parquet_writer(target: IO[bytes]) -> Iterator[Callable[[list[ExportRow]], No
                 {
                     **row._asdict(),
                     "hash": row.hash.hex(),
-                    "body": _bytes(row.body).decode("utf-8", "backslashreplace"),
+                    "body": stored_bytes(row.body).decode("utf-8", "backslashreplace"),
                 }
                 for row in batch
             ]

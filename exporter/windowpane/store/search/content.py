@@ -202,13 +202,14 @@ class _Reading:
         self._remaining = READ_CHARACTERS
 
     def matches(self, digests: Iterable[str], terms: list[str]) -> Iterator[_Match]:
-        for digest, text in captured_content.read_in_batches(self._connection, digests):
+        for captured in captured_content.read_in_batches(self._connection, digests):
             if self._remaining <= 0:
                 self.is_whole = False
                 return
+            text = captured.text
             self._remaining -= len(text) + 200  # a text costs something to fetch, whatever its length
             if contains(text, terms):
-                yield _Match(digest, len(text), snippet_of(text, terms))
+                yield _Match(captured.digest, len(text), snippet_of(text, terms))
 
 
 def contains(text: str, terms: Iterable[str]) -> bool:

@@ -42,12 +42,12 @@ from windowpane.core.events import (
 )
 from windowpane.store.database import Database
 
-_BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
-_FIRST: Final = f"{_BODIES} LIMIT 1"
+BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
+_FIRST: Final = f"{BODIES} LIMIT 1"
 _LAST_STATEMENT: Final = """SELECT e.seq, e.body FROM events AS e JOIN event_types AS t ON t.id = e.type
     WHERE e.session = ? AND t.name = ? ORDER BY e.seq DESC LIMIT 1"""
 _BEFORE: Final = "SELECT body FROM events WHERE session = ? AND seq < ? ORDER BY seq"
-_AFTER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
+BODIES_AFTER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
 _BY_RELEASE: Final = (
     FidelityEvaluated, RulesFollowed, ChangeUnidentified, LimitChanged, UsageRejected, BlocksReferenced,
@@ -257,12 +257,12 @@ def continuation(
     release = release_of(first) or ""
     comparison = _Comparison(first.context.stream_id, collect or _ignore)
     if isinstance(statement, SessionRederived) and statement.release == release:
-        before, after = (_bodies(connection, sql, key, last[0]) for sql in (_BEFORE, _AFTER))
+        before, after = (_bodies(connection, sql, key, last[0]) for sql in (_BEFORE, BODIES_AFTER))
         return comparison.resume(before, after, events, statement.skipped)
     earlier = statement.release if isinstance(statement, SessionRederived) else None
     if earlier is None:
         earlier = release_of(decode(connection.execute(_FIRST, (key,)).fetchone()[0])) or ""
-    return comparison.compare(_bodies(connection, _BODIES, key), events, SessionRederived(release, earlier, 0))
+    return comparison.compare(_bodies(connection, BODIES, key), events, SessionRederived(release, earlier, 0))
 
 
 def _bodies(connection: Database, sql: str, *parameters: int) -> Iterator[bytes]:

@@ -40,11 +40,9 @@ events stored with one statement for each table."""
 _SESSION: Final = (
     "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND +current = 1"
 )
-_BODIES: Final = "SELECT body FROM events WHERE session = ? ORDER BY seq"
 _FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
 _REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
 _EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
-_LATER: Final = "SELECT body FROM events WHERE session = ? AND seq > ? ORDER BY seq"
 
 
 class _Stream(msgspec.Struct):
@@ -177,7 +175,7 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
     result.key, result.revision, result.head_seq, result.turns, stored_source = row
     result.rank = rank(context.source) - rank(stored_source)
     result.release = rederivation.release_of(first)
-    stored = connection.execute(_BODIES, (result.key,))
+    stored = connection.execute(rederivation.BODIES, (result.key,))
     for event in chain((first,), events):
         body = encode(event)
         for (stored_body,) in stored:
@@ -210,8 +208,8 @@ def counted_from(connection: Database, session: SessionDraft) -> set[int]:
 
 def _common(connection: Database, before: int, after: int) -> int:
     """Return how many events a revision repeats of the one before it, as the import counted them."""
-    stored, common, stream = connection.execute(_BODIES, (before,)), 0, ""
-    for (body,) in connection.execute(_BODIES, (after,)):
+    stored, common, stream = connection.execute(rederivation.BODIES, (before,)), 0, ""
+    for (body,) in connection.execute(rederivation.BODIES, (after,)):
         stream = stream or _stream_decoder.decode(body).stream_id
         for (stored_body,) in stored:
             if _is_same(stored_body, body, common):
@@ -239,7 +237,7 @@ def _is_superseded(connection: Database, comparison: ImportComparison, factory: 
     """Return whether an earlier revision already holds the recording, so that a copy changes nothing."""
     earlier = connection.execute(_EARLIER, (comparison.session_id,)).fetchall()
     for (key,) in earlier:
-        stored = connection.execute(_BODIES, (key,))
+        stored = connection.execute(rederivation.BODIES, (key,))
         if all(_is_next(stored, encode(event), comparison.stream_id) for event in factory()):
             return True
         if not rederivation.is_by(connection, key, comparison.release):
@@ -267,7 +265,7 @@ def _check_unmoved(connection: Database, compared: ImportComparison, current: Se
     """Raise `StoreError` when another process stored more of the same recording since it was compared."""
     moved = (None if current is None else current.key) != compared.key
     if not moved and current is not None and current.head_seq != compared.head_seq:
-        later = connection.execute(_LATER, (current.key, compared.head_seq))
+        later = connection.execute(rederivation.BODIES_AFTER, (current.key, compared.head_seq))
         moved = any(not _is_foreign(body, compared.stream_id) for (body,) in later)
     if moved:
         raise StoreError(

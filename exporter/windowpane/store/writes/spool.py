@@ -54,11 +54,6 @@ class SpoolHeader(msgspec.Struct, frozen=True):
     """Checksum of everything after the header line."""
 
 
-class _TextLine(msgspec.Struct):
-    digest: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class SpooledEvents:
     """The content of one intact spool file."""
@@ -108,7 +103,7 @@ class Spool:
             return 0
         texts: list[bytes] = []
         for text in [] if capture is None else capture.take_redacted():
-            line = msgspec.json.encode(_TextLine(text.digest, text.text))
+            line = msgspec.json.encode(text)
             room -= len(line) + 1
             if room < 0:
                 _log.warning(
@@ -165,11 +160,10 @@ class Spool:
         if not hmac.compare_digest(header.checksum, _checksum(payload, self._accepted_keys()[header.keyed_by])):
             raise EventFormatError("its checksum does not match")
         lines = payload.split(b"\n")[:-1]
-        texts = [msgspec.json.decode(line, type=_TextLine) for line in lines[header.events :]]
         return SpooledEvents(
             path,
             tuple(decode(line) for line in lines[: header.events]),
-            tuple(CapturedText(item.digest, item.text) for item in texts),
+            tuple(msgspec.json.decode(line, type=CapturedText) for line in lines[header.events :]),
         )
 
     def _accepted_keys(self) -> dict[str, bytes | None]:
