@@ -362,7 +362,7 @@ def in_browser(path: Path, floor: Path, middle: int, *, rounds: int) -> None:
         "floor": Target(floor, "", CHART, CHART),
         "fleet": Target(APP, "", TABLE, TABLE),
         "session": Target(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
-        "team": Target(APP, f"session?session={PARENT}&tab=team", ".st-key-team .main-svg", TABLE),
+        "team": Target(APP, f"session?session={PARENT}&tab=team", ".st-key-children", TABLE),
         "alerts": Target(APP, "alerts", TABLE, TABLE),
         "compare": Target(
             APP, f"compare?one={LONGEST}&other={PARENT}", ".st-key-compare_chart_B .main-svg", TABLE

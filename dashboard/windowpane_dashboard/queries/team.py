@@ -22,35 +22,22 @@ DELEGATIONS: Final = 500
 """Delegations and returns of one session that are read at most."""
 
 
-class Member(NamedTuple):
-    """One session of a team; the parent of all has depth 0."""
-
-    row: SessionRow
-    depth: int
-
-
-def read_team(reader: EventReader, row: SessionRow) -> tuple[Member, ...]:
-    """Return the session and its descendants, each below its parent in the order they started."""
-    team: list[Member] = []
-    seen: set[str] = set()
-    waiting = [Member(row, 0)]
+def read_team(reader: EventReader, row: SessionRow) -> tuple[SessionRow, ...]:
+    """Return the session and its descendants."""
+    team: dict[str, SessionRow] = {}
+    waiting = [row]
     while waiting and len(team) < MEMBERS:
         member = waiting.pop()
-        if member.row.session_id in seen:  # a recording may name itself as its parent
-            continue
-        seen.add(member.row.session_id)
-        team.append(member)
-        children = reader.sessions(
-            SessionFilter(parent_session_id=member.row.session_id, order="recent", limit=MEMBERS)
-        )
-        started = sorted(children, key=lambda child: child.started_at or 0.0, reverse=True)
-        waiting += [Member(child, member.depth + 1) for child in started]
-    return tuple(team)
+        if member.session_id not in team:  # a recording may name itself as its parent
+            team[member.session_id] = member
+            query = SessionFilter(parent_session_id=member.session_id, order="recent", limit=MEMBERS)
+            waiting.extend(reader.sessions(query))
+    return tuple(team.values())
 
 
-def team_cost(team: Sequence[Member]) -> float | None:
+def team_cost(team: Sequence[SessionRow]) -> float | None:
     """Return the cost of all members; None where no price is known."""
-    costs = [member.row.cost_dollars for member in team if member.row.cost_dollars is not None]
+    costs = [member.cost_dollars for member in team if member.cost_dollars is not None]
     return sum(costs) if costs else None
 
 

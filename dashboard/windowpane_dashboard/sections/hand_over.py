@@ -1,4 +1,4 @@
-"""Hand a session or a turn over to others: reports as one file, ids to copy."""
+"""Hand a session over to others: the report as one file, ids to copy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import streamlit as st
 
 from windowpane.report.html import to_html
 from windowpane.report.session_report import gather
-from windowpane.report.turn_report import gather_turn, turn_to_html
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.style.sanitize import sanitized
@@ -23,7 +22,7 @@ def hand_over_buttons(store: EventReader, row: SessionRow) -> None:
     st.download_button(
         "Report",
         data=lambda: to_html(gather(store, row, now=time.time())).encode(errors="replace"),
-        file_name=f"{_file_name(row)}.html",
+        file_name=f"{_NOT_IN_A_NAME.sub('_', f'windowpane-{row.session_id}')[:80]}.html",
         mime="text/html",
         icon=":material/download:",
         on_click="ignore",
@@ -41,25 +40,3 @@ def hand_over_buttons(store: EventReader, row: SessionRow) -> None:
             if value:
                 st.caption(label)
                 st.code(sanitized(value), language=None)
-
-
-def turn_report_button(store: EventReader, row: SessionRow, turn: int) -> None:
-    """Draw the button that saves the report on the turn, which is made when it is pressed."""
-
-    def page() -> bytes:
-        report = gather_turn(store, row, turn)
-        return b"" if report is None else turn_to_html(report).encode(errors="replace")
-
-    st.download_button(
-        "Save turn",
-        data=page,
-        file_name=f"{_file_name(row)}-turn-{turn}.html",
-        mime="text/html",
-        icon=":material/download:",
-        on_click="ignore",
-        help=f"Saves the report on turn {turn} as one HTML file: its window, its removed blocks, its events.",
-    )
-
-
-def _file_name(row: SessionRow) -> str:
-    return _NOT_IN_A_NAME.sub("_", f"windowpane-{row.session_id}")[:80]

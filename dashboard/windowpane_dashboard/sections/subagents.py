@@ -8,8 +8,7 @@ from windowpane.store.filters import SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, tokens
-from windowpane_dashboard.charts.team import team_chart
-from windowpane_dashboard.page import times, widgets
+from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.queries.team import children_frame, read_delegations, read_team, team_cost
@@ -41,18 +40,14 @@ def has_children(store: EventReader, row: SessionRow) -> bool:
 
 
 def children_section(store: EventReader, row: SessionRow) -> None:
-    """Draw the team on one time axis with its cost, and the table of sub-agents with their delegations."""
+    """Draw the cost of the team, and the table of sub-agents with their delegations."""
     team = read_team(store, row)
     total = team_cost(team)
-    estimated = any(member.row.is_cost_estimated for member in team)
+    estimated = any(member.is_cost_estimated for member in team)
     together = "" if total is None else f"{dollars(total, estimated=estimated)} together, "
-    others = sum(member.row.project != row.project for member in team)
+    others = sum(member.project != row.project for member in team)
     elsewhere = f", including {others:,} of other projects" if others else ""
     st.text(f"{together}{count(len(team), 'session')}{elsewhere}.")
-    figure = team_chart(team, widgets.current_palette(), times.reader_zone())
-    with widgets.part():
-        if figure is not None:
-            widgets.chart(figure, key="team", alt="Sessions of the team from start to end, as in the table below")
     children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
     sent = sum(child.input_tokens for child in children)
     worst = [child for child in children if child.worst_zone in ("red", "overflow")]

@@ -30,7 +30,7 @@ from windowpane_dashboard.sections.compression import compression_section
 from windowpane_dashboard.sections.cost import cache_breaks_section, cost_section
 from windowpane_dashboard.sections.event_list import SCOPE, event_list_section
 from windowpane_dashboard.sections.findings import cost_sentence
-from windowpane_dashboard.sections.hand_over import hand_over_buttons, turn_report_button
+from windowpane_dashboard.sections.hand_over import hand_over_buttons
 from windowpane_dashboard.sections.lazy import draw_after_paint
 from windowpane_dashboard.sections.notes import notes_section
 from windowpane_dashboard.sections.reading import beside_block, find_section
@@ -142,9 +142,7 @@ def at_turn(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline) -> Non
             f"turn {turn}",
             lambda: read_turn_window(snapshot.store, row.session_id, timeline, turn),
         )
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            turn_heading(window)
-            turn_report_button(snapshot.store, row, turn)
+        turn_heading(window)
         window_section(window)
         view = SessionView(snapshot, row, timeline, window)
         beside_block(view, lambda: session_tabs(TABS, view))
