@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import NormalDist
@@ -212,6 +212,16 @@ def compared_lines(rows: Iterable[SessionRow], position: TrendAddress) -> dict[s
     for row in sorted(rows, key=lambda row: row.started_at or 0.0):
         lines.setdefault(line_of(row, position), []).append(row)
     return dict(reversed(lines.items()))
+
+
+def chosen_lines(lines: Mapping[str, Sequence[SessionRow]], position: TrendAddress) -> tuple[str, str]:
+    """Return the two lines of the address, else the newest with enough sessions, if there are, of one agent."""
+    names = sorted(lines, key=lambda name: len(lines[name]) < MINIMUM_SESSIONS)  # stable: the newest first
+    one = position.one if position.one is not None and position.one in lines else names[0]
+    if position.other is not None and position.other in lines and position.other != one:
+        return one, position.other
+    others = [name for name in names if name != one]
+    return one, min(others, key=lambda name: lines[name][0].agent != lines[one][0].agent)
 
 
 def compared(

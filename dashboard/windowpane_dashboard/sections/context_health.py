@@ -25,8 +25,9 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter) -> Non
     widgets.chart(health_chart(health, widgets.current_palette()), key="health_chart", alt=alt)
     st.caption(
         f"{count(health.calls, 'call')} of the latest {count(len(health.sessions), 'session')} that made "
-        f"calls in this range (at most {MAXIMUM_SESSIONS}). A change is stated from ten sessions with "
-        f"{MINIMUM_CALLS} calls on both sides, where chance is unlikely (5% for all changes that are tried). "
+        f"calls in this range (at most {MAXIMUM_SESSIONS}). A change compares each session with itself, "
+        f"unlike the lines: it is stated from ten sessions with {MINIMUM_CALLS} calls on both sides, where "
+        "chance is unlikely (5% for all changes that are tried). "
         "A full window is also a late one: either may be the cause."
     )
     widgets.folded_table(

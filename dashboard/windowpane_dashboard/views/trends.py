@@ -24,6 +24,7 @@ from windowpane_dashboard.queries.trends import (
     COMPARED_SESSIONS,
     MEASURES,
     Trends,
+    chosen_lines,
     compared,
     compared_lines,
     trends,
@@ -121,10 +122,7 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
     if not comparable:
         return
     lines = next((lines for lines in comparable if position.one in lines), comparable[0])
-    names = sorted(lines, key=lambda name: len(lines[name]) < MINIMUM_SESSIONS)  # stable: the newest first
-    one = position.one if position.one in lines else names[0]
-    other = position.other if position.other in lines and position.other != one else None
-    other = other or next(name for name in names if name != one)
+    one, other = chosen_lines(lines, position)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="comparison"):
         st.markdown("Is", width="content")
         _compared_line("one", one, dict.fromkeys(chain(*comparable)))
@@ -153,7 +151,8 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
     )
     st.caption(
         f"Median and quartiles of the latest {count(len(rows), 'session')} in this range (at most "
-        f"{COMPARED_SESSIONS:,}). Worse or better where chance is unlikely: a rank test, 5% for the whole table."
+        f"{COMPARED_SESSIONS:,}). Worse or better where chance is unlikely: a rank test, 5% for the whole table. "
+        "Both may have had other tasks."
     )
 
 

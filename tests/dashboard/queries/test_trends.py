@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pandas as pd
@@ -16,6 +16,7 @@ from windowpane_dashboard.queries.trends import (
     MAXIMUM_LINES,
     MEASURES,
     OTHERS,
+    chosen_lines,
     compared,
     compared_lines,
     trends,
@@ -130,6 +131,19 @@ def test_the_newest_line_comes_first() -> None:
         ("a 1", 10),
         ("a 0", 10),
     ]
+
+
+def test_releases_of_one_agent_are_compared_first() -> None:
+    def release(name: str, first: int, *, agent: str = "codex") -> list[SessionRow]:
+        return [session(first - number, agent=agent, agent_version=name) for number in range(10)]
+
+    rows = release("9", 90) + release("2", 80, agent="claude-code") + release("8", 70)
+    position = TrendAddress(by="release")
+    lines = compared_lines(rows, position)
+
+    assert chosen_lines(lines, position) == ("codex 9", "codex 8")
+    assert chosen_lines(lines, replace(position, one="claude-code 2")) == ("claude-code 2", "codex 9")
+    assert chosen_lines(lines, replace(position, other="claude-code 2")) == ("codex 9", "claude-code 2")
 
 
 def test_a_difference_is_stated_only_where_chance_is_unlikely() -> None:
