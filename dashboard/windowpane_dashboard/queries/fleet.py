@@ -142,8 +142,11 @@ def _with_forecast(reader: EventReader, session: LiveSession) -> LiveSession:
     row, latest = session.row, latest_pressure(reader, session.row.session_id)
     if latest is None:
         return session
-    event, turns = next_event(row), reader.turns(row.session_id, first=max(1, row.turns - PACE_TURNS))
-    return replace(session, band=event.band(latest), time=time_ahead(event.turns, [turn.at for turn in turns]))
+    event, first = next_event(row), row.turns + row.copied_turns - 2 * PACE_TURNS
+    times = [
+        turn.at for turn in reader.turns(row.session_id, first=max(1, first)) if turn.used_tokens is not None
+    ]
+    return replace(session, band=event.band(latest), time=time_ahead(event.turns, times))
 
 
 def below_parents(rows: Sequence[SessionRow]) -> tuple[SessionRow, ...]:

@@ -43,6 +43,8 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHOICE = "compression_choice"
 PIXELS: Final = 380
+CONTRADICTED: Final = 10
+"""Contradicted facts with both sentences in full."""
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
 _SIZES: Final = {
     "content": "Tokens of the replaced content, and of its replacement.",
@@ -153,12 +155,12 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
     for what in fidelity.unmeasured:
         widgets.show_text(f"Not measured: {what}.")
-    if not fidelity.facts_total:
-        return
     if fidelity.facts:
-        frame = widgets.without_empty(facts_frame(store, fidelity), "text", "instead")
-        text = st.column_config.TextColumn(width=300 if "instead" in frame else None)
-        widgets.table(frame, key="facts", alt="Facts of this compaction", column_config={"text": text})
+        frame = facts_frame(store, fidelity)
+        for fact in frame[frame["instead"].notna()].head(CONTRADICTED).itertuples():
+            widgets.show_text(f"{str(fact.kind).capitalize()}: “{fact.instead}” where it was “{fact.text}”.")
+        frame = widgets.without_empty(frame.drop(columns="instead"), "text")
+        widgets.table(frame, key="facts", alt="Facts of this compaction")
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 

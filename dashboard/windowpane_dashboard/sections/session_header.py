@@ -13,7 +13,7 @@ from windowpane.core.times import is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.forecasts import PACE_TURNS, compaction_level_text, next_event, time_ahead, with_band
+from windowpane.text.forecasts import compaction_level_text, next_event, time_ahead, with_band
 from windowpane.text.formats import (
     UNKNOWN,
     ago,
@@ -154,7 +154,7 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     if timeline.latest is None:
         text = UNKNOWN
     elif is_live(row, time.time()):
-        duration = time_ahead(event.turns, timeline.turns["at"].tail(PACE_TURNS).dropna().tolist())
+        duration = time_ahead(event.turns, timeline.turns["at"].dropna().tolist())
         text = ", ".join(filter(None, (with_band(event.turns, *event.band(timeline.latest)), duration)))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [

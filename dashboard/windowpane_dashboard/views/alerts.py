@@ -136,10 +136,10 @@ def table_section(listed: Firings, now: float) -> None:
         column_config={
             "severity": config.TextColumn(width=76),
             "alert": config.TextColumn(width=140),
-            "what": config.TextColumn(width=380),
+            "what": config.TextColumn(width=350),
             "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=42),
-            "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=104),
+            "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=126),
             "lasted": config.TextColumn(width=150),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(

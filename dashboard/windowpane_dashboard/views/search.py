@@ -84,7 +84,7 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
         return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
     more = "" if result.is_whole else " or more"
-    passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}"
+    passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}{more}"
     return f"Matches: {passages}{f', and {noted}' if notes else ''}."
 
 

@@ -105,12 +105,13 @@ def with_band(median: float | None, early: float | None, late: float | None) -> 
 def time_ahead(turns: float | None, times: Sequence[float | None]) -> str:
     """Return how long *turns* take at the pace of the turns at *times*: `about 4 min`.
 
-    The pace is the median of their distances; empty where it is not known.
+    The pace is the median of the latest `PACE_TURNS` distances; empty where it is not known.
     """
     from itertools import pairwise
     from statistics import median
 
-    gaps = [later - at for at, later in pairwise(one for one in times if one is not None) if later > at]
+    latest = [one for one in times if one is not None][-PACE_TURNS - 1 :]
+    gaps = [later - at for at, later in pairwise(latest) if later > at]
     if turns is None or not 0 < turns < 1_000 or len(gaps) < PACE_TURNS // 4:
         return ""
     minutes = turns * median(gaps) / 60
