@@ -30,9 +30,12 @@ from windowpane import (
 from windowpane.agents.frameworks.conversations import Conversations
 from windowpane.models.tokens import counter_for
 
-CITIES = ("Paris", "Rome", "Oslo", "Bern", "Riga", "Cairo", "Lima", "Quito")
+CITIES = (
+    "Paris", "Rome", "Oslo", "Bern", "Riga", "Cairo", "Lima", "Quito",
+    "Accra", "Delhi", "Hanoi", "Kyoto", "Milan", "Tunis", "Praia", "Sofia",
+)  # fmt: skip
 QUESTIONS = [f"What is the weather in {city}?" for city in CITIES]
-OPTIONS: dict[str, Any] = {"model": "gpt-4o", "limit_tokens": 2_000}
+OPTIONS: dict[str, Any] = {"model": "gpt-4o", "limit_tokens": 4_000}
 
 
 def weather(city: str) -> str:
