@@ -35,7 +35,7 @@ CITIES = (
     "Accra", "Delhi", "Hanoi", "Kyoto", "Milan", "Tunis", "Praia", "Sofia",
 )  # fmt: skip
 QUESTIONS = [f"What is the weather in {city}?" for city in CITIES]
-OPTIONS: dict[str, Any] = {"model": "gpt-4o", "limit_tokens": 4_000}
+OPTIONS: dict[str, Any] = {"model": "gpt-4o", "limit_tokens": 4_400}
 
 
 def weather(city: str) -> str:
