@@ -118,8 +118,11 @@ def measured(folder: Path, store: Path) -> Pages:
             time.sleep(0.01)
         raise SystemExit(f"the import ended with {stored_sessions(store)} sessions")
     finally:
+        workers = family(process.pid)[1:]
         process.terminate()
         process.wait()
+        while any(Path(f"/proc/{worker}").exists() for worker in workers):  # each stores its file to the end
+            time.sleep(0.1)
 
 
 def main() -> int:
