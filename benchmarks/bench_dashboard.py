@@ -266,7 +266,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
     store = SqliteStore(path)
     now, middle = time.time(), turns // 2
     since = live_since(now)
-    fleet = FleetFilters().to_store(limit=FLEET_ROWS, live_first_since=since)
+    fleet = FleetFilters().to_store(limit=FLEET_ROWS, since=since)
 
     def draw() -> None:
         drawn = read_timeline(store, LONGEST)
@@ -362,7 +362,7 @@ def in_browser(path: Path, floor: Path, middle: int, *, rounds: int) -> None:
         "floor": Target(floor, "", CHART, CHART),
         "fleet": Target(APP, "", TABLE, TABLE),
         "session": Target(APP, f"session?session={LONGEST}&turn={middle}", CHART, TABLE),
-        "team": Target(APP, f"session?session={PARENT}&tab=team", ".st-key-children", TABLE),
+        "team": Target(APP, f"session?session={PARENT}&tab=team", TABLE, TABLE),
         "alerts": Target(APP, "alerts", TABLE, TABLE),
         "compare": Target(
             APP, f"compare?one={LONGEST}&other={PARENT}", ".st-key-compare_chart_B .main-svg", TABLE
