@@ -131,10 +131,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     sys.path.insert(0, ".")
     try:
-        told = {}
+        scored = {}
         for text in options.answers:
             name, _, file = text.rpartition("=")
-            told[name or file] = answers_of(Path(file), len(questions))
+            scored[name or file] = answers_of(Path(file), len(questions))
         forecasters = FORECASTERS | {text: function_of(text) for text in options.forecasters}
         answers: dict[str, Sequence[Band]] = {
             name: [
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str]) -> int:
     except (ValueError, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
-    lines = table(questions, answers | told)
+    lines = table(questions, answers | scored)
     print("\n".join(lines))
     if options.write:
         text = README.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from windowpane.report.rule_survival import reported_rules
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count, dollars, seconds, tokens
-from windowpane.text.losses import soundness_text
+from windowpane.text.losses import fact_text, soundness_text
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.compressions import (
@@ -158,7 +158,8 @@ def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
     if fidelity.facts:
         frame = facts_frame(store, fidelity)
         for fact in frame[frame["instead"].notna()].head(CONTRADICTED).itertuples():
-            widgets.show_text(f"{str(fact.kind).capitalize()}: “{fact.instead}” where it was “{fact.text}”.")
+            both = f"{fact.text}\n{fact.instead}"
+            widgets.show_text(sentence(fact_text(str(fact.kind), "contradicted", both)))
         frame = widgets.without_empty(frame.drop(columns="instead"), "text")
         widgets.table(frame, key="facts", alt="Facts of this compaction")
         st.caption(f"{count(len(frame), 'fact')}, the worst first.")
