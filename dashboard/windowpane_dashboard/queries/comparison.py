@@ -57,7 +57,7 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("compactions", lambda side: side.row.compressions, tokens),
     Measure("turns", lambda side: side.row.turns, tokens),
     Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
-    Measure("input from the prompt cache", _cache, percent),
+    Measure("input from the cache", _cache, percent),
     Measure("alerts", lambda side: float(len(side.alerts)), tokens),
 )
 

@@ -51,10 +51,10 @@ def main() -> None:
             alt="Measures of both sessions with their difference",
             height="content",
             column_config={
-                "measure": st.column_config.TextColumn("that differs", width=120),
+                "measure": st.column_config.TextColumn("that differs", width=128),
                 "A": st.column_config.TextColumn(width=66),
                 "B": st.column_config.TextColumn(width=66),
-                "B against A": st.column_config.TextColumn(width=100),
+                "B against A": st.column_config.TextColumn(width=98),
             },
         )
         charts(sides)

@@ -126,10 +126,10 @@ def results_section(results: tuple[SetupResult, ...]) -> None:
         alt="Values of each setup over all its sessions",
         numbers={"cost": DOLLARS, "still visible": SHARE},
         column_config={
-            "what removes content": config.TextColumn(width=150),
-            "cost": config.NumberColumn(width=60),
-            "still visible": config.NumberColumn(width=80),
-            "needed again": config.NumberColumn(width=80),
+            "what removes content": config.TextColumn(width=142),
+            "cost": config.NumberColumn(width=56),
+            "still visible": config.NumberColumn(width=74),
+            "needed again": config.NumberColumn(width=84),
         },
     )
     st.caption(

@@ -121,7 +121,7 @@ class TestCompare:
             "1,600", "2,000", "+400 (+25%)",
         ]  # fmt: skip
         assert frame.loc["cost", "B against A"] == "+$0.50 (+50%)"
-        assert frame.loc["input from the prompt cache", ["A", "B"]].tolist() == ["40%", "60%"]
+        assert frame.loc["input from the cache", ["A", "B"]].tolist() == ["40%", "60%"]
 
 
 def test_the_page_draws_sessions_that_are_over_on_the_same_axes(
