@@ -67,30 +67,6 @@ class Phrase:
     subject: Subject | None = None
 
 
-def session_headline(
-    row: SessionRow,
-    *,
-    worst_turn: int | None = None,
-    open_turn: int | None = None,
-    facts: FactTotals | None = None,
-    lost_rules: int = 0,
-    again: str = "",
-    live: bool = True,
-) -> str:
-    """Return `session_phrases` as one sentence."""
-    return sentence(
-        session_phrases(
-            row,
-            worst_turn=worst_turn,
-            open_turn=open_turn,
-            facts=facts,
-            lost_rules=lost_rules,
-            again=again,
-            live=live,
-        )
-    )
-
-
 def session_phrases(
     row: SessionRow,
     *,
