@@ -162,8 +162,8 @@ def import_recordings(
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
-    from windowpane.sources.imports.noted_outlines import noted_outlines
-    from windowpane.sources.imports.progress import another_import, noted_progress
+    from windowpane.sources.imports.noted_outlines import OutlineFile
+    from windowpane.sources.imports.progress import ProgressFile, another_import
 
     config = project_config(options.project)
     last_import = LastImport(key, paths)
@@ -171,8 +171,8 @@ def import_recordings(
         rare_collection(),
         open_to_write(store_path, capture=options.capture) as store,
         progress_bar(quiet=quiet) as progress,
-        noted_progress(local_base(store.address)) as note,
-        noted_outlines(local_base(store.address)) as outlines,
+        ProgressFile(local_base(store.address)) as note,
+        OutlineFile(local_base(store.address)) as outlines,
     ):
         task = progress.add_task("reading", total=None)
 
@@ -182,7 +182,7 @@ def import_recordings(
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
-            note.write(number - 1, total)
+            note.show(number - 1, total)
             outlines.start_reading(path)
             with suppress(StoreError):  # indexed at the end
                 index()

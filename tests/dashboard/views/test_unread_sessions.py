@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from tests.sources.imports.made_sessions import write_sessions
 
 from windowpane.config.paths import READ_ONLY_VARIABLE
-from windowpane.sources.imports.noted_outlines import SessionOutline, noted_outlines
+from windowpane.sources.imports.noted_outlines import OutlineFile, SessionOutline
 from windowpane.sources.imports.outline import outlines_of
 from windowpane.store.embedded import SqliteStore
 
@@ -21,7 +21,7 @@ LISTED = "sessions of this machine not read yet"
 @pytest.fixture
 def unread(tmp_path: Path, small_store: SqliteStore) -> Iterator[list[SessionOutline]]:
     """The outlines of three files that a running import has not read yet, and of two that changed since."""
-    with noted_outlines(tmp_path / "windowpane.db") as note:
+    with OutlineFile(tmp_path / "windowpane.db") as note:
         files = sorted(write_sessions(tmp_path / "sessions", 3).glob("0*"))
         outlines = [outlines_of(path, first_message_titles=True) for path in files]
         for path, several in zip(files, outlines, strict=True):
