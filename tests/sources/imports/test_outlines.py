@@ -75,7 +75,7 @@ def test_an_outline_is_what_the_import_of_the_session_shows(sessions_dir: Path, 
 def test_several_processes_list_the_files_in_their_order(
     tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outline, "worthwhile", lambda _: processes)
+    monkeypatch.setattr(outline, "worthwhile", lambda _, **__: processes)
     files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
 
     listed = dict(outlined_files(files, first_message_titles=True))
@@ -88,7 +88,7 @@ def test_several_processes_list_the_files_in_their_order(
 
 
 def test_a_process_that_dies_ends_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outline, "worthwhile", lambda _: 2)
+    monkeypatch.setattr(outline, "worthwhile", lambda _, **__: 2)
     files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
     monkeypatch.setattr(outline, "_send", print)  # which sends nothing
 

@@ -82,9 +82,9 @@ class OutlineFile(NoteFile[_Outlines]):
         if self._outlines.pop(read, None):
             self.write(self._note)
 
-    def finish(self) -> None:
-        """Note at once that all files have been added."""
-        self._is_complete = True
+    def finish(self, *, is_complete: bool = True) -> None:
+        """Note at once all files that have been added; *is_complete* if no other file will be."""
+        self._is_complete = is_complete
         self.write(self._note, at_once=True)
 
     def _note(self) -> _Outlines:
