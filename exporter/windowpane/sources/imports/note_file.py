@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Generic, Self, TypeVar
+from typing import Annotated, Final, Generic, Self, TypeVar
 
 import msgspec
 
 from windowpane.effects.private_files import write_whole
 from windowpane.effects.processes import is_running
+
+WRITE_SECONDS: Final = 0.5
+"""Time between two notes."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,15 +30,14 @@ ReadT = TypeVar("ReadT", bound=Note)
 
 
 class NoteFile(Generic[NoteT]):
-    """A note that this process writes, at most once per *seconds*, and removes when its block ends.
+    """A note that this process writes, at most every `WRITE_SECONDS`, and removes when its block ends.
 
     One that cannot be written is not, nor is it while another process that runs has its note there.
     """
 
-    def __init__(self, file: Path, kind: type[NoteT], *, seconds: float) -> None:
+    def __init__(self, file: Path, kind: type[NoteT]) -> None:
         self._file = file
         self._kind = kind
-        self._seconds = seconds
         self._next_at = 0.0
 
     def __enter__(self) -> Self:
@@ -57,7 +59,7 @@ class NoteFile(Generic[NoteT]):
         """Write a note, unless one was just written; *at_once* in any case."""
         if not at_once and time.monotonic() < self._next_at:
             return
-        self._next_at = time.monotonic() + self._seconds
+        self._next_at = time.monotonic() + WRITE_SECONDS
         if not self._is_of_another():
             with suppress(OSError):
                 write_whole(self._file, msgspec.json.encode(note()), is_durable=False)

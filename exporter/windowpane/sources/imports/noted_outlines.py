@@ -18,8 +18,6 @@ from windowpane.sources.imports.note_file import Note, NoteFile
 SUFFIX: Final = ".outlines.json"
 MAXIMUM_SESSIONS: Final = 50_000
 """Sessions that are noted, the latest ones: about 20 MB."""
-WRITE_SECONDS: Final = 2.0
-"""Time between two notes."""
 
 
 class SessionOutline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,7 +61,7 @@ class OutlineFile(NoteFile[_Outlines]):
     """The outlines of an import into the store beside *base*."""
 
     def __init__(self, base: Path) -> None:
-        super().__init__(base.with_name(base.name + SUFFIX), _Outlines, seconds=WRITE_SECONDS)
+        super().__init__(base.with_name(base.name + SUFFIX), _Outlines)
         self._outlines: dict[str, list[SessionOutline]] = {}
         """By file."""
         self._first_calls = Counter[str]()

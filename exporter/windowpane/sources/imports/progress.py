@@ -9,8 +9,6 @@ from typing import Final
 from windowpane.sources.imports.note_file import Note, NoteFile
 
 SUFFIX: Final = ".import.json"
-WRITE_SECONDS: Final = 0.5
-"""Time between two notes of the progress."""
 
 
 class ImportProgress(Note, frozen=True):
@@ -29,7 +27,7 @@ class ProgressFile(NoteFile[ImportProgress]):
     """The progress of an import into the store beside *base*."""
 
     def __init__(self, base: Path) -> None:
-        super().__init__(base.with_name(base.name + SUFFIX), ImportProgress, seconds=WRITE_SECONDS)
+        super().__init__(base.with_name(base.name + SUFFIX), ImportProgress)
 
     def show(self, done: int, total: int) -> None:
         """Note the progress, unless it was just noted."""
