@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bench_workers import family
+
 GOAL: Final = 1.2
 CONTENTS: Final = {
     "listed": "everything the list shows",
@@ -61,8 +63,11 @@ def listed(home: Path) -> float:
             time.sleep(0.005)
         raise SystemExit("the import ended before it listed every session")
     finally:
+        workers = family(process.pid)[1:]
         process.terminate()
         process.wait()
+        while any(Path(f"/proc/{worker}").exists() for worker in workers):  # each stores its file to the end
+            time.sleep(0.1)
 
 
 def agentsview(program: str, home: Path) -> float:
