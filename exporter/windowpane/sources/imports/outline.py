@@ -194,13 +194,7 @@ class _Fold:
             self._describe(title=without_wrappers(record.text), title_source="first_message")
 
     def _described(self, record: SessionDescribed) -> None:
-        self._describe(
-            title=record.title,
-            title_source=record.title_source,
-            folder=record.folder,
-            repository=record.repository,
-            branch=record.branch,
-        )
+        self._describe(**record.description())
 
     def _describe(self, **stated: Unpack[Description]) -> None:
         event = self._descriptions.state(**stated)
