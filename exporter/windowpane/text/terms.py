@@ -34,7 +34,7 @@ ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
         "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
-    "trends": ("cache break", "compaction", "fact", "needed again", "≈"),
+    "trends": ("compaction", "≈"),
     "replay": ("policy", "no policy", "preset", "overflow", "rules visible", "cost tokens"),
     "alerts": ("firing", "live", "yellow, orange, red", "overflow", "block"),
     "audit": ("chain",),
