@@ -76,7 +76,7 @@ def test_every_kind_of_event_has_a_row_with_its_name(rich: Timeline) -> None:
         assert sorted(trace.x) == sorted(turns)
 
 
-def test_the_shape_of_an_alert_tells_its_severity(rich: Timeline) -> None:
+def test_the_shape_of_an_alert_shows_its_severity(rich: Timeline) -> None:
     severities = ["info", "critical", "warning"]
     marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 3], "number": 1, "text": "", "severity": severities})
 
