@@ -756,14 +756,14 @@ def _trends_disagreeing(store: SqliteStore, counted: Sequence[SessionRow]) -> li
     repeated = store.repeated_days(days=36_500, until=until)
     days = {row.session_id: store.session_days(row.session_id) for row in counted}
     lines = []
-    for by, period in (("agent", "week"), ("model", "week"), ("release", "day")):
-        position = TrendAddress(by=by, period=period)
+    for by, days_drawn in (("agent", "90"), ("model", "90"), ("release", "7")):
+        position = TrendAddress(by=by, days=days_drawn)
         drawn = trends(rows, position, repeated).frame
         frame = drawn[drawn["line"] != OTHERS]
         expected: dict[tuple[object, str], set[str]] = {}
         for session_id, recorded in days.items():
             for row in recorded:
-                expected.setdefault((period_of(row, position), line_of(row, position)), set()).add(session_id)
+                expected.setdefault((period_of(row, position), line_of(row, by)), set()).add(session_id)
         for key, sessions in zip(
             zip(frame["period"], frame["line"], strict=True), frame["sessions"], strict=True
         ):

@@ -239,15 +239,15 @@ def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None
     def headline(totals: FleetTotals) -> str:
         return sentence(fleet_phrases(totals))
 
-    totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 2, 3, 2, 1, 0, 1, 1)
+    totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 3, 2, 1, 0, 1, 1)
 
     assert headline(totals) == ("2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon).")
     quiet = replace(totals, live=1, live_needing_attention=0)
     assert headline(quiet) == "1 live session, none in red or with a warning."
     assert headline(replace(quiet, live=0)) == (
-        "No session is live. 904 sessions recorded, 4 of them reached red; 2 needed removed content again."
+        "No session is live. 904 sessions recorded, 4 of them reached red."
     )
-    assert headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
+    assert headline(replace(quiet, live=0, reached_red=0)) == (
         "No session is live. 904 sessions recorded, none of them reached red."
     )
 

@@ -211,7 +211,7 @@ TABS: Final = (
 def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> SessionRow:
     """Return the session of the address, else the most recent; draw the selection."""
     rows = offered_sessions(snapshot, position.session)
-    if not rows:
+    if not rows and not position.session:
         messages.show_empty("The store is there, but it holds no sessions yet.")
     requested = position.session or next(iter(rows))
     if requested not in rows:

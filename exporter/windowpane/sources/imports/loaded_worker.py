@@ -6,9 +6,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from windowpane.core.redaction import redactor  # noqa: F401
+from windowpane.fidelity import probe  # noqa: F401
 from windowpane.models.catalog import load_packaged_data
 from windowpane.models.tokens import o200k
 from windowpane.sources.imports import worker  # noqa: F401
+from windowpane.store import embedded  # noqa: F401
+from windowpane.store.writes import session_import  # noqa: F401
 
 MAXIMUM_WAITS = 5_000
 """Milliseconds for toktok's thread, which ends soon after the loading: its lock would never be free in a copy."""
