@@ -42,7 +42,7 @@ from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
 from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
 from windowpane.report.findings import findings, read_evidence
-from windowpane.report.headline import FactTotals, session_headline
+from windowpane.report.headline import FactTotals, sentence
 from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
@@ -428,15 +428,7 @@ def of_session_page(session: StoredSession) -> Values:
     values: dict[str, object] = {
         "turns": timeline.ended_turns,
         "open turn": timeline.open_turn,
-        "headline": session_headline(
-            row,
-            worst_turn=timeline.worst_turn,
-            open_turn=timeline.open_turn,
-            facts=timeline.facts,
-            lost_rules=timeline.lost_rules,
-            again=timeline.largest_again,
-            live=False,
-        ),
+        "headline": sentence(timeline.headline(row, live=False)),
         "tokens sent": own["input_tokens"].sum() or None,
         "output tokens": own["output_tokens"].sum(),
         "cached tokens": own["cache_read_tokens"].sum(),
@@ -764,14 +756,14 @@ def _trends_disagreeing(store: SqliteStore, counted: Sequence[SessionRow]) -> li
     repeated = store.repeated_days(days=36_500, until=until)
     days = {row.session_id: store.session_days(row.session_id) for row in counted}
     lines = []
-    for by, period in (("agent", "week"), ("model", "week"), ("release", "day")):
-        position = TrendAddress(by=by, period=period)
+    for by, days_drawn in (("agent", "90"), ("model", "90"), ("release", "7")):
+        position = TrendAddress(by=by, days=days_drawn)
         drawn = trends(rows, position, repeated).frame
         frame = drawn[drawn["line"] != OTHERS]
         expected: dict[tuple[object, str], set[str]] = {}
         for session_id, recorded in days.items():
             for row in recorded:
-                expected.setdefault((period_of(row, position), line_of(row, position)), set()).add(session_id)
+                expected.setdefault((period_of(row, position), line_of(row, by)), set()).add(session_id)
         for key, sessions in zip(
             zip(frame["period"], frame["line"], strict=True), frame["sessions"], strict=True
         ):

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
-from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
+from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends
 from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import Palette
 
@@ -68,7 +68,7 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
     looks = line_looks(ranged, palette)
     figure = go.Figure()
     for line, frame in ranged.frame.groupby("line", sort=False):
-        values = values_of(frame, measure.name)
+        values = frame[measure.name]
         if values.isna().all():
             continue
         color, dash, symbol = looks[str(line)]
@@ -84,16 +84,6 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
-    top = max(float(trace.y.max()) for trace in figure.data)
-    for mark in ranged.marks:
-        if mark.measure == measure.name:
-            figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
-            change = " to ".join(measure.text(value) for value in (mark.before, mark.after))
-            figure.add_scatter(
-                x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
-                hovertext=[escape_label(f"{mark.agent} {mark.release}\nper session: {change}")],
-                marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
-            )  # fmt: skip
     first, last = _around(ranged.frame["period"])
     apply_layout(figure, palette, height=180, margin={"l": 52, "r": 20, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(

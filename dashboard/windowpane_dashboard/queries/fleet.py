@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -18,12 +18,13 @@ from windowpane.config.schema import CostBudget
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
-from windowpane.store.filters import AlertFilter, SessionFilter
+from windowpane.report.headline import FactTotals
+from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
-from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
+from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending, StoredEvent, intact_events
 from windowpane.text.forecasts import PACE_TURNS, next_event, time_ahead
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
-from windowpane_dashboard.queries.timeline import latest_pressure
+from windowpane_dashboard.queries.timeline import fact_totals, latest_pressure
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
 FLEET_ROWS: Final = 500
@@ -33,6 +34,10 @@ FIRINGS: Final = 2_000
 LIVE_READ: Final = 50
 """Live sessions of which the nearest are chosen, those under most pressure."""
 CARDS: Final = 6
+EVALUATIONS: Final = 2_000
+"""Evaluated compactions that are read, the latest."""
+IDLE_SECONDS: Final = 120.0
+"""Time after its last event from which on a session has no pace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,8 @@ class LiveSession:
         turns = next_event(self.row).turns
         return math.inf if turns is None or math.isnan(turns) else turns
 
-    @property
-    def forecast(self) -> str:
-        """The next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
+    def forecast(self, now: float) -> str:
+        """Return the next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
         event = next_event(self.row)
         if event.turns is None:
             return "no forecast yet"
@@ -68,7 +72,29 @@ class LiveSession:
         noun = "turn" if turns_until(event.turns) == "1" else "turns"
         band = turns_band(*self.band)
         text = f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
-        return f"{text}, {self.time} at this pace" if self.time else text
+        is_idle = now - (self.row.last_at or 0.0) > IDLE_SECONDS
+        return f"{text}, {self.time} at this pace" if self.time and not is_idle else text
+
+
+class Losses(NamedTuple):
+    """Losses of a session, the worst kind first."""
+
+    contradicted: int
+    lost: int
+    """Facts, likewise the contradicted ones."""
+    again: int
+    """Removed blocks that were needed again."""
+
+    @property
+    def text(self) -> str:
+        """The losses that occurred: `1 contradicted, 2 lost, 1 needed again`; 0 without any."""
+        counts = ((self.contradicted, "contradicted"), (self.lost, "lost"), (self.again, "needed again"))
+        return ", ".join(f"{number:,} {text}" for number, text in counts if number) or "0"
+
+    @property
+    def rank(self) -> float:
+        """A number that is lower for worse losses: a table that is sorted by it starts with the worst."""
+        return -((self.contradicted * 1e6 + self.lost) * 1e6 + self.again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +108,27 @@ class Fleet:
     """Alerts that fire now, counted by severity, for each live session with any."""
     live: tuple[LiveSession, ...] = ()
     """The matching live sessions whose next event is nearest."""
+    facts: Mapping[str, FactTotals | None] = field(default_factory=dict)
+    """Of the sessions whose compactions were evaluated."""
 
     @property
     def more(self) -> bool:
         """True where more sessions match than are listed."""
         return self.totals.sessions > len(self.rows)
+
+    def losses(self, row: SessionRow) -> Losses | None:
+        """Return what a session lost; None where it is not known."""
+        facts = self.facts.get(row.session_id)
+        if facts is not None:
+            return Losses(facts.contradicted, facts.lost, row.regrets)
+        is_known = row.regrets or not (row.compressions or row.evicted_tokens)
+        return Losses(0, 0, row.regrets) if is_known else None
+
+    @property
+    def forgot_most(self) -> tuple[SessionRow, Losses] | None:
+        """The listed session with the worst losses; None where no loss is known."""
+        losing = [(row, losses) for row in self.rows if (losses := self.losses(row)) and any(losses)]
+        return max(losing, key=lambda one: one[1], default=None)
 
     @property
     def warning(self) -> str:
@@ -114,7 +156,27 @@ def read_fleet(
     live = nearest(reader, query, live_since, firing) if totals.live else ()
     if live and midnight < math.inf:
         live = _with_costs_of_today(live, reader.spending(since=midnight))
-    return Fleet(rows, totals, severities_by_session(firing), live)
+    return Fleet(rows, totals, severities_by_session(firing), live, facts_of(reader, rows))
+
+
+def facts_of(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, FactTotals | None]:
+    """Return the facts of those sessions whose compactions were evaluated, as far as all were read."""
+    compacted = {row.session_id: row for row in rows if row.compressions}
+    if not compacted:
+        return {}
+    query = EventFilter(types=("fidelity.evaluated",), newest_first=True, limit=EVALUATIONS)
+    read = intact_events(reader.events_or_damage(query))
+    evaluated: defaultdict[str, list[StoredEvent]] = defaultdict(list)
+    for one in read:
+        row = compacted.get(one.event.context.session_id)
+        if row is not None and one.revision == row.revision:
+            evaluated[row.session_id].append(one)
+    is_whole = len(read) < EVALUATIONS
+    return {
+        name: fact_totals(events)
+        for name, events in evaluated.items()
+        if is_whole or len(events) >= compacted[name].compressions
+    }
 
 
 def nearest(
@@ -192,24 +254,27 @@ def firing_text(fired: Counter[Severity] | None) -> str:
 
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """Return one row per session, in the columns of the fleet's table."""
-    records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
+    records = [_fleet_record(listed, row, now) for row in listed.rows]
     return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
 
 
 _FLEET_COLUMNS: Final = (
-    "window", "session", "next", "cost", "repository", "alerts", "last", "agent", "model", "turns", "compactions",
-    "zone", "estimated", "estimated cost", "stated cost", "firing",
+    "window", "session", "lost", "cost", "repository", "alerts", "last", "next", "agent", "model", "turns",
+    "compactions", "zone", "estimated", "estimated cost", "stated cost", "firing", "losses",
 )  # fmt: skip
-STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")
+STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing", "losses")
 """Columns that only set the style of a row."""
 
 
-def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
+def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
+    fired, losses = listed.fired.get(row.session_id), listed.losses(row)
     return {
         "session": titled_url(row),
         "repository": project(row),
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
+        "lost": losses.rank if losses else math.nan,
+        "losses": losses.text if losses else UNKNOWN,
         "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),
