@@ -42,7 +42,7 @@ from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
 from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
 from windowpane.report.findings import findings, read_evidence
-from windowpane.report.headline import FactTotals, session_headline
+from windowpane.report.headline import FactTotals, sentence
 from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
@@ -427,15 +427,7 @@ def of_session_page(session: StoredSession) -> Values:
     values: dict[str, object] = {
         "turns": timeline.ended_turns,
         "open turn": timeline.open_turn,
-        "headline": session_headline(
-            row,
-            worst_turn=timeline.worst_turn,
-            open_turn=timeline.open_turn,
-            facts=timeline.facts,
-            lost_rules=timeline.lost_rules,
-            again=timeline.largest_again,
-            live=False,
-        ),
+        "headline": sentence(timeline.headline(row, live=False)),
         "tokens sent": own["input_tokens"].sum() or None,
         "output tokens": own["output_tokens"].sum(),
         "cached tokens": own["cache_read_tokens"].sum(),

@@ -35,9 +35,19 @@ def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
 
 
 def add_limits(
-    figure: go.Figure, spans: Sequence[LimitSpan], palette: Palette, *, first: float, end: float, top: float
+    figure: go.Figure,
+    spans: Sequence[LimitSpan],
+    compaction: float,
+    palette: Palette,
+    *,
+    first: float,
+    end: float,
+    top: float,
 ) -> None:
-    """Add zone bands, reserve, red line and limit line for the turns of each limit."""
+    """Add zone bands, reserve, red line and limit line for the turns of each limit.
+
+    The level of the last *compaction* gets a label too, unless it is NaN.
+    """
     drawn = spans[-MAXIMUM_SPANS:]
     for index, span in enumerate(drawn):
         start = max(first, span.first_turn - 0.5) if index else first
@@ -45,7 +55,7 @@ def add_limits(
         if span.limits is not None and stop > start:
             _add_span(figure, span.limits, palette, start=start, stop=stop, top=top)
     if drawn and drawn[-1].limits is not None:
-        _add_labels(figure, drawn[-1].limits, palette, top=top)
+        _add_labels(figure, drawn[-1].limits, compaction, palette, top=top)
 
 
 def _add_span(
@@ -86,12 +96,15 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
     )  # fmt: skip
 
 
-def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, top: float) -> None:
-    """Names of the limit and the zones at the right edge, the more important where two would touch."""
+def _add_labels(
+    figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
+) -> None:
+    """Names of the limit, the compaction and the zones at the right edge, the more important where two touch."""
     starts = zone_starts(limits)
     above_red = min(starts["red"] + LABEL_SHARE * top, top)
     wanted: list[tuple[float, str, str]] = [
-        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text)
+        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text),
+        (compaction, f"compacts at {tokens_short(compaction)}", palette.text),
     ]
     for zone in ("red", "overflow", "orange", "yellow"):
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"

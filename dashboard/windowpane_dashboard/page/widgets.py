@@ -113,6 +113,12 @@ def without_empty(frame: pd.DataFrame, *optional: str) -> pd.DataFrame:
     return frame.drop(columns=[name for name in optional if name in frame and not _has_value(frame[name])])
 
 
+def varying(frame: pd.DataFrame, *always: str) -> list[str]:
+    """Return the columns whose cells differ, and those of *always*; all columns of a table with one row."""
+    alike = {} if len(frame) < 2 else {name for name in frame if frame[name].nunique(dropna=False) == 1}
+    return [str(name) for name in frame if name in always or name not in alike]
+
+
 def _has_value(column: pd.Series) -> bool:
     is_text = pd.api.types.is_string_dtype(column) or pd.api.types.is_bool_dtype(column)
     return bool((column.fillna("") if is_text else column.notna()).any())

@@ -9,7 +9,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
-from windowpane.report.headline import session_headline
+from windowpane.report.headline import sentence
 from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
@@ -110,11 +110,7 @@ def charts(sides: list[ComparedSession]) -> None:
     axes = SharedAxes.around(*drawn, ahead=max(0, *ends, last) - last) if drawn else None
     for letter, side in zip("AB", sides, strict=True):
         turns, live = side.timeline.turns, is_live(side.row, now)
-        headline = session_headline(
-            side.row, worst_turn=side.timeline.worst_turn, open_turn=side.timeline.open_turn,
-            facts=side.timeline.facts, lost_rules=side.timeline.lost_rules,
-            again=side.timeline.largest_again, live=live,
-        )  # fmt: skip
+        headline = sentence(side.timeline.headline(side.row, live=live))
         left, right = st.columns([8, 1], vertical_alignment="center")
         title = escape_markdown(session_title(side.row))
         left.markdown(f"**{letter}: {title}**  \n{escape_markdown(headline)}")

@@ -199,8 +199,6 @@ class FleetTotals:
     cache_read_tokens: int
     reached_red: int
     """Sessions that were red or in overflow at any time."""
-    regretting: int
-    """Sessions that fetched removed content again."""
     live: int
     live_needing_attention: int
     """Live sessions in red, red soon, or with a firing warning or critical alert."""

@@ -123,7 +123,7 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("B", "went back"),
         EventMark("N", "needed again"),
         EventMark("A", "alert"),
-        EventMark("P", "prompt cache break"),
+        EventMark("P", "cache break"),
         EventMark("✎", "note"),
     )
 }

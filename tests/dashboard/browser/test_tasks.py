@@ -167,7 +167,7 @@ def maker(site: Callable[..., Any], seen_store: Path) -> Person:
 
 def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
     person.opens("alerts")
-    person.picks("Alert", "Window overflowed")
+    person.picks("Search or filter", "alert: Window overflowed")
     person.page.wait_for_url("**alert=overflow*")
     person.site.settle()
     person.reads("critical: Window overflowed")

@@ -67,6 +67,6 @@ def test_the_fleet_shows_the_quota_and_the_budget_of_the_day(
 
     text = page_text(open_page("fleet")).replace("\\", "")
 
-    assert "codex 56% of 5 h" in text
+    assert "codex used 56% of its limit for 5 h" in text
     assert "codex $1.50 of $3.00 today (50%)" in text
     assert "$1.50 today" in text

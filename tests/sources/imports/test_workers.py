@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -91,6 +92,20 @@ def test_the_store_is_that_of_one_process(tmp_path: Path, run: Import, monkeypat
     os.utime(sessions / "00000002-0000-4000-8000-000000000000.jsonl", (0, 0))
     assert reported(run("shared", sessions, 2)) == reported(run("alone", sessions, 0))
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each worker is a new interpreter")
+def test_workers_have_a_lower_priority_than_the_pages_of_a_dashboard(tmp_path: Path, run: Import) -> None:
+    priorities: set[int] = set()
+
+    def look(workers: ReadingWorkers) -> None:
+        pids = [one.process.pid for one in workers._workers if one.has_started]
+        priorities.update(os.getpriority(os.PRIO_PROCESS, pid) for pid in pids if pid is not None)
+
+    run("shared", write_sessions(tmp_path / "sessions", 3), 2, look)
+
+    assert priorities
+    assert min(priorities) > os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def test_a_session_that_was_played_before_what_it_learns_from_is_played_again(

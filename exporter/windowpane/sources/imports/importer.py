@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -30,6 +30,8 @@ FIRST_GROUP_BYTES: Final = 8 * 2**20
 FIRST_GROUP_FILES: Final = 100
 GROUP_BYTES: Final = 64 * 2**20
 """Size of the second of the groups that are read newest first; each further one is twice as large."""
+OUTLINED_GROUPS: Final = 2
+"""Groups whose sessions are listed before any is read: what takes less than a second."""
 
 
 class SessionStore(Protocol):
@@ -59,12 +61,24 @@ class ImportMemory(Protocol):
 class ReadingAhead(Protocol):
     """Processes that read files before their turn, then store and remember them; see `workers`."""
 
-    def start(self, files: Mapping[Path, FileState | None]) -> bool:
-        """Start to read files, given with their states, in this order; False if they have to be read here."""
+    def start(self, paths: Collection[Path]) -> bool:
+        """Start the processes that will read these files; False if the files have to be read here."""
+        ...
+
+    def add(self, files: Mapping[Path, FileState | None]) -> None:
+        """Read further files, given with their states, in this order."""
         ...
 
     def import_file(self, path: Path) -> FileReport | None:
         """Return the report on the next file once it is stored; None where it has to be read here."""
+        ...
+
+
+class Outlines(Protocol):
+    """A callback that lists the sessions of files before these are read."""
+
+    def __call__(self, paths: Sequence[Path], *, are_last: bool) -> None:
+        """List the sessions of *paths*; *are_last* if all sessions are listed then."""
         ...
 
 
@@ -86,15 +100,15 @@ def import_paths(
     memory: ImportMemory | None = None,
     workers: ReadingAhead | None = None,
     newest_first: bool = False,
-    outline: Callable[[Sequence[Path]], object] | None = None,
+    outline: Outlines | None = None,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
     comes from a folder. *workers* read ahead in other processes, and what is stored is the same. *newest_first*
-    reads them in groups, the latest changed first; it learns less from earlier sessions. After the first group,
-    *outline* is called with the files that remain to be read.
+    reads them in groups, the latest changed first; it learns less from earlier sessions. *outline* is called with
+    the files of the first groups before these are read, and with the rest after the first group.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
@@ -102,13 +116,22 @@ def import_paths(
     reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
     recordings = [path for path in files if path not in reports]
     read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
-    number = 0
     groups = list(groups_by_change(recordings)) if newest_first else [recordings]
+    changed = _changed(chain.from_iterable(groups), memory)
+    newest, older = (
+        [path for path in chain.from_iterable(several) if path in changed]
+        for several in (groups[:OUTLINED_GROUPS], groups[OUTLINED_GROUPS:])
+    )
+    if outline is not None:
+        outline(newest, are_last=not older)
+    ahead = changed.keys() if workers is not None and workers.start(changed) else set[Path]()
+    number = 0
     for position, group in enumerate(groups):
-        if position == 1 and outline is not None:
-            outline(list(_changed(chain.from_iterable(groups[1:]), memory)))
+        if position == 1 and outline is not None and older:
+            outline(older, are_last=True)
         ordered = by_start(group)
-        ahead = set() if workers is None else _read_ahead(ordered, workers, memory)
+        if workers is not None and ahead:
+            workers.add({path: changed[path] for path in ordered if path in ahead})
         for path in ordered:
             number += 1
             if progress is not None:
@@ -169,12 +192,6 @@ def _changed(paths: Iterable[Path], memory: ImportMemory | None) -> dict[Path, F
         for path, state in states.items()
         if memory is None or state is None or memory.report(path, state) is None
     }
-
-
-def _read_ahead(paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None) -> set[Path]:
-    """Let the workers read the files that changed; return those that they read."""
-    changed = _changed(paths, memory)
-    return set(changed) if workers.start(changed) else set()
 
 
 def import_file(
