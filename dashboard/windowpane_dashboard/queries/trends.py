@@ -27,6 +27,8 @@ SUMMED: Final = (
 )  # fmt: skip
 SUMMED_BY_DAY: Final = ("sessions", "peaks", "peak_sum")
 """Sums that count a session on each of its days, models and releases, until the repeated ones are subtracted."""
+PAIRED_LINES: Final = 30
+"""Lines that a pair is chosen from, those of enough sessions first."""
 KEYS: Final = ["period", "line"]
 COMPARED_SESSIONS: Final = 1_000
 """Sessions of all lines that are compared, the latest."""
@@ -184,9 +186,10 @@ def compared_lines(rows: Iterable[SessionRow], by: TrendLines) -> Lines:
 
 def chosen_lines(lines: Lines, position: TrendAddress) -> tuple[str, str]:
     """Return the two lines of the address, else the newest with enough sessions, if there are, of one agent."""
-    pairs = permutations(lines, 2)
+    largest = sorted(lines, key=lambda name: -min(len(lines[name]), MINIMUM_SESSIONS))[:PAIRED_LINES]
+    names = dict.fromkeys((*largest, *(name for name in (position.one, position.other) if name in lines)))
     return min(
-        pairs,
+        permutations(names, 2),
         key=lambda pair: (
             position.one in lines and pair[0] != position.one,
             position.other in lines and pair[1] != position.other,

@@ -53,7 +53,7 @@ def main() -> None:
         reads = long_ranges.long_ranges(snapshot.store)
         since = reads.since(days)
         until = int(since // DAY_SECONDS) + days - 1
-        composition = reads.composition(days=days, repository=repository)
+        composition = reads.composition(since=since, repository=repository)
         filter_bar(position, composition.repositories)
         repeated = reads.repeated_days(days=days, until=until)
         if repository is None:

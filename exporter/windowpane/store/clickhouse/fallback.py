@@ -105,9 +105,9 @@ class ReadsWithFallback:
                 self._fall_back(self._copy, error)
         return self._store.tool_leaderboard(limit=limit, since=self.since(days), sessions=sessions)
 
-    def composition(self, *, days: int, repository: str | None = None) -> Composition:
-        """Return the content by name of the latest *days*; always of the store, which has the repositories."""
-        return self._store.composition(since=self.since(days), repository=repository)
+    def composition(self, *, since: float, repository: str | None = None) -> Composition:
+        """Return the content by name from *since* on; always of the store, which has the repositories."""
+        return self._store.composition(since=since, repository=repository)
 
     def since(self, days: int) -> float:
         """Return the start of the latest *days*, the last of which has an event."""
