@@ -198,9 +198,9 @@ def search(context: BrowserContext, url: str) -> None:
     page.locator(TABLE).first.wait_for(timeout=PATIENCE)
     page.wait_for_selector(SETTLED, timeout=PATIENCE)
     times = []
-    field = page.get_by_role("textbox", name="Search")
+    field = page.get_by_role("combobox", name="Search or filter")
     for word in ("evicted", "hybrid", "target", "tool_result", "marathon", "drop", "read", "final", "policy"):
-        field.fill(word)
+        field.fill(f"{word} ")  # with a space no option has it, so that it is text
         started = time.perf_counter()
         field.press("Enter")
         page.wait_for_function(f"new URLSearchParams(location.search).get('text') === '{word}'", timeout=PATIENCE)

@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.alerts.rules import alert_title
+from windowpane.report.alerts import outcome_of
 from windowpane.store.filters import AlertFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, widgets
-from windowpane_dashboard.queries.alerts import outcome_of, requested_firing, selected_firing
+from windowpane_dashboard.queries.alerts import requested_firing, selected_firing
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.alert_detail import firing_section
 from windowpane_dashboard.sections.timeline import PAGE, select_turn

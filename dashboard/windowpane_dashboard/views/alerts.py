@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from windowpane.report.alerts import alert_phrases, outcome_of
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count
@@ -27,15 +28,7 @@ from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries import filter_chips
-from windowpane_dashboard.queries.alerts import (
-    ALERT_ROWS,
-    Firings,
-    alert_frame,
-    alerts_headline,
-    firing_key,
-    outcome_of,
-    selected_firing,
-)
+from windowpane_dashboard.queries.alerts import ALERT_ROWS, Firings, alert_frame, firing_key, selected_firing
 from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
@@ -63,7 +56,9 @@ def main() -> None:
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            linked_headline(alerts_headline(listed), targets(filters.listing), PAGE)
+            linked_headline(
+                alert_phrases(listed.rows, listed.firing, more=listed.more), targets(filters.listing), PAGE
+            )
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:

@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -181,11 +180,16 @@ def test_a_fleet_filter_is_written_to_the_address(small_store: SqliteStore, open
     assert app.query_params["zone"] in ("green", ["green"])
 
 
-def test_chosen_days_are_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
+def test_filters_of_events_are_written_to_the_address(small_store: SqliteStore, open_page: OpenPage) -> None:
     app = open_page("audit")
 
-    app.date_input[0].set_value((date(2026, 1, 1), date(2026, 1, 31))).run()
+    app.multiselect[0].set_value(["2026-01-01..2026-01-31", "turns 3..9", "event: turn.ended", "newest first"])
+    app.run()
 
+    assert app.query_params["turn_from"] in ("3", ["3"])
+    assert app.query_params["turn_to"] in ("9", ["9"])
+    assert app.query_params["types"] in ("turn.ended", ["turn.ended"])
+    assert app.query_params["order"] in ("newest", ["newest"])
     assert app.query_params["dates"] in ("2026-01-01..2026-01-31", ["2026-01-01..2026-01-31"])
 
 
@@ -403,7 +407,7 @@ def test_the_audit_page_lists_the_newest_first(
     expected = [one.seq for one in small_store.events(filters.to_store(limit=10_000))][::-1]
     app = open_page("audit", **narrowed)
 
-    app.checkbox[0].check().run()
+    app.multiselect[0].set_value([*app.multiselect[0].value, "newest first"]).run()
     first = list(app.dataframe[0].value["seq"])
     earlier = next((button for button in app.button if button.label == "Earlier"), None)
     assert earlier is not None
