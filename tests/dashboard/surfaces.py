@@ -58,7 +58,6 @@ from windowpane_dashboard.queries.comparison import ComparedSession, differences
 from windowpane_dashboard.queries.compressions import read_compressions
 from windowpane_dashboard.queries.filters import AlertFilters, TrendAddress
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
-from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
@@ -491,17 +490,6 @@ def of_compare_page(session: StoredSession) -> Values:
     return {label: cells[name] for name, label in names.items()}
 
 
-def of_replay_page(session: StoredSession) -> Values:
-    """The line of the session as it was recorded, above its replays."""
-    cells = results_frame((), [session.row]).iloc[0]
-    names = {
-        "overflows": "overflows", "tokens sent": "tokens sent", "dollars": "cost", "cached": "cached share",
-        "removed blocks": "blocks evicted", "compactions": "compressions", "names kept": "fidelity",
-        "needed again": "regrets", "peak": "peak utilization",
-    }  # fmt: skip
-    return {label: cells[name] for name, label in names.items()}
-
-
 # -- one turn ------------------------------------------------------------------------------------------------
 
 
@@ -626,7 +614,6 @@ SURFACES: Mapping[str, Callable[[StoredSession], Values]] = {
     "session page": of_session_page,
     "alerts page": of_alerts_page,
     "compare page": of_compare_page,
-    "replay page": of_replay_page,
 }
 
 TEXTS: Mapping[str, Sequence[Callable[[Any], str]]] = {
