@@ -479,13 +479,10 @@ def of_compare_page(session: StoredSession) -> Values:
     side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
     cells = differences(side, side).set_index("measure")["A"]
     names = {
-        "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
-        "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
-        "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
-        "blocks removed": "blocks evicted", "tokens removed": "tokens evicted", "compactions": "compressions",
-        "facts lost or contradicted": "facts lost", "facts kept, last compaction": "fidelity",
-        "blocks needed again": "regrets",
-        "critical alerts": "critical alerts", "warnings": "warnings",
+        "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
+        "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
+        "input from the cache": "cached share", "compactions": "compressions",
+        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 
