@@ -50,7 +50,7 @@ def find_section(view: SessionView) -> None:
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
     if not position.text:
-        st.caption("Everything that was captured of this session is searched, removed blocks as well.")
+        st.caption("Everything that was captured of this session is searched, also what was removed.")
         return
     result = store_access.find_content(view.snapshot, ContentFilter(position.text, view.row.session_id, HITS))
     hits_list(result, {}, query=position.text)
@@ -74,7 +74,7 @@ def hits_list(result: ContentHits, titles: Mapping[str, str], *, query: str) -> 
             label = f"**{where}**  {marked(row.snippet)}"
             st.page_link("views/session.py", label=label, query_params=position.to_query())
     st.caption(
-        f"{count(len(rows), 'block')} with {count(len(result.hits), 'matching passage')}. {_coverage(result)}"
+        f"{count(len(rows), 'item')} with {count(len(result.hits), 'matching passage')}. {_coverage(result)}"
     )
 
 

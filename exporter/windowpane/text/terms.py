@@ -6,6 +6,7 @@ from typing import Final
 
 TERMS: Final[dict[str, str]] = {
     "turn": "one call of the model with all that was added for it; one message of yours can take many",
+    "live": "it has not ended, and its last event is at most 15 minutes old",
     "yellow, orange, red": "how full the window is; the chart shows where each starts",
     "overflow": "a call that does not fit the window with room for its reply",
     "block": "one message, tool call, tool result or definition in the window",
@@ -29,7 +30,7 @@ TERMS: Final[dict[str, str]] = {
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "turn", "yellow, orange, red", "overflow", "block", "memory", "not in the recording", "compaction",
+        "live", "turn", "yellow, orange, red", "overflow", "memory", "not in the recording", "compaction",
         "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
