@@ -420,7 +420,9 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.sizes for one in compressions]
+    sizes = [
+        one.data if one.window is None or one.data.scope == "content" else one.window for one in compressions
+    ]
     own = turns[~turns["turn"].isin(session.copied_turns)]
     costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))

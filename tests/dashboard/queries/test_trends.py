@@ -39,7 +39,7 @@ def block(number: int, **values: Any) -> BlockRow:
 
 def filled(blocks: list[BlockRow]) -> pd.DataFrame:
     """The frame of a window that holds these blocks as they were counted."""
-    return fill_frame(window_frame(blocks, turn=1), blocks)
+    return fill_frame(window_frame(blocks), blocks)
 
 
 def test_a_week_starts_on_monday_and_sums_its_days() -> None:
