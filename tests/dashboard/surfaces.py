@@ -420,7 +420,9 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.sizes for one in compressions]
+    sizes = [
+        one.data if one.window is None or one.data.scope == "content" else one.window for one in compressions
+    ]
     own = turns[~turns["turn"].isin(session.copied_turns)]
     costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
@@ -479,13 +481,10 @@ def of_compare_page(session: StoredSession) -> Values:
     side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
     cells = differences(side, side).set_index("measure")["A"]
     names = {
-        "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
-        "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
-        "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
-        "blocks removed": "blocks evicted", "tokens removed": "tokens evicted", "compactions": "compressions",
-        "facts lost or contradicted": "facts lost", "facts kept, last compaction": "fidelity",
-        "blocks needed again": "regrets",
-        "critical alerts": "critical alerts", "warnings": "warnings",
+        "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
+        "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
+        "input from the cache": "cached share", "compactions": "compressions",
+        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 

@@ -111,18 +111,16 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
         return _without_best(results)
     whole = [one for one in results if one.kind == "compact" and len(one.runs) == len(best.runs)]
     base = max(whole, key=lambda one: one.limit_tokens, default=best)
-    against = "" if base is best else f" Instead of {_values(base)} with {base.title}."
-    return f"{best.title.capitalize()} comes out best: {_values(best)}.{against}"
+    against = "" if base is best else f", instead of {_values(base)} with {base.title}"
+    return f"{best.title.capitalize()} comes out best: {_values(best)}{against}."
 
 
 def _values(result: SetupResult) -> str:
     fidelity, overflows = result.mean("fidelity"), int(result.total("overflows"))
+    sent = f"{tokens_short(result.total('tokens_sent'))} tokens"
     parts = [
-        tokens_short(result.total("cost_tokens")) + " tokens"
-        if result.dollars is None
-        else dollars(result.dollars),
-        "" if fidelity is None else f"{percent(fidelity)} of the removed names still visible",
-        f"{count(int(result.total('regrets')), 'block')} needed again",
+        sent if result.dollars is None else dollars(result.dollars),
+        "" if fidelity is None else f"{percent(fidelity)} of removed names still visible",
         count(overflows, "overflow") if overflows else "",
     ]
     return ", ".join(filter(None, parts))

@@ -8,6 +8,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.store_names import full_name
+from windowpane.evaluation.replay import StoreSource
 from windowpane.evaluation.replay.setups import (
     MINIMUM_LIMIT_TOKENS,
     ReplaySetup,
@@ -63,14 +64,11 @@ def _fill_in(snapshot: StoreSnapshot, position: ReplayAddress) -> None:
     if position.simulate is None or st.session_state.get(FILLED) == position:
         return
     st.session_state[FILLED] = position
-    chosen = set(position.policies.split(",")) if position.policies else {*DEFAULT_POLICIES, BLIND_POLICY}
+    requested = (position.policies or "").split(",")
+    chosen = {name for name in requested if name in POLICY_LABELS} or {*DEFAULT_POLICIES, BLIND_POLICY}
     row = snapshot.store.session(position.simulate)
-    if row is not None and not any(
-        block.preview for block in snapshot.store.blocks_at(row.session_id, row.turns)
-    ):
-        chosen = {
-            name for name in chosen if name in POLICY_LABELS and not ReplaySetup(8_192, policy=name).reads_content
-        }
+    if row is not None and not StoreSource(store_access.whole_store().address, row.session_id).load().has_content:
+        chosen -= {name for name in chosen if ReplaySetup(MINIMUM_LIMIT_TOKENS, policy=name).reads_content}
     st.session_state["replay_sessions"] = [position.simulate]
     st.session_state["replay_policies"] = [name for name in POLICY_LABELS if name in chosen]
     st.session_state["replay_windows"] = trial_windows(row, position.window)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pandas as pd
 import streamlit as st
 
@@ -17,6 +19,8 @@ from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.style.sanitize import escape_markdown
+
+WIDTHS: Final = {"compact at": 116, "cost": 66, "less than now (99% range)": 172}
 
 
 def threshold_section(snapshot: StoreSnapshot, *, omits_first: bool = False) -> str:
@@ -44,7 +48,13 @@ def level_frame(advice: ThresholdAdvice) -> pd.DataFrame:
 
 def _show(advice: ThresholdAdvice, frame: pd.DataFrame) -> None:
     alt = f"Levels of compaction of {advice.agent}"
-    widgets.table(frame, key=f"threshold_{advice.agent}", alt=alt, height="content")
+    widgets.table(
+        frame,
+        key=f"threshold_{advice.agent}",
+        alt=alt,
+        height="content",
+        column_config={name: st.column_config.TextColumn(width=WIDTHS.get(str(name), 80)) for name in frame},
+    )
     st.caption(escape_markdown(advice_basis(advice)))
     settings = setting_lines(advice)
     if settings is not None:

@@ -126,14 +126,16 @@ def results_section(results: tuple[SetupResult, ...]) -> None:
         alt="Values of each setup over all its sessions",
         numbers={"cost": DOLLARS, "still visible": SHARE},
         column_config={
-            "what removes content": config.TextColumn(width=300),
-            "still visible": config.NumberColumn("removed names still visible", width=170),
+            "what removes content": config.TextColumn(width=142),
+            "cost": config.NumberColumn(width=56),
+            "still visible": config.NumberColumn(width=74),
+            "needed again": config.NumberColumn(width=84),
         },
     )
     st.caption(
-        "Compaction only is what most agents do. All rows replay the same recorded messages, tool results and "
-        "replies at list prices. What an agent was charged is on the Session page: it includes content that no "
-        "recording has, so it cannot be compared with these."
+        "Still visible: of the names in removed content. Compaction only is what most agents do. All rows replay "
+        "the same recorded messages, tool results and replies at list prices. What an agent was charged is on "
+        "the Session page: it includes content that no recording has, so it cannot be compared with these."
     )
 
 

@@ -125,9 +125,11 @@ def test_the_address_chooses_session_and_setup(
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:
     assert best_setup(results_by_setup(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
-    assert replay_headline(results_by_setup(RUNS)).startswith("Least useful first comes out best: 1.2k tokens")
+    assert replay_headline(results_by_setup(RUNS)).startswith("Least useful first comes out best: 2k tokens")
     alone = (run("compaction only", s, kind="compact", fidelity=0.9, cost_tokens=9.0) for s in ("s1", "s2"))
-    assert replay_headline(results_by_setup((*RUNS, *alone))).startswith("Compaction only comes out best: 18 ")
+    assert replay_headline(results_by_setup((*RUNS, *alone))).startswith(
+        "Compaction only comes out best: 2k tokens"
+    )
     partly = (*RUNS, run("greedy", cost_tokens=1.0))
     assert best_setup(results_by_setup(partly)).setup == "hybrid"  # type: ignore[union-attr]
     assert replay_headline(()) == "Nothing could be replayed."

@@ -19,7 +19,7 @@ COMPARED = {
     "turns": "turns",
     "tokens sent": "tokens sent",
     "cost": "cost",
-    "blocks needed again": "regrets",
+    "removed content needed again": "regrets",
     "compactions": "compressions",
 }
 
