@@ -51,6 +51,8 @@ def main() -> None:
     snapshot = store_access.open_snapshot()
     with messages.report_read_errors("The sessions cannot be listed"):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
+            if store_access.may_write(snapshot):
+                unread_sessions()
             messages.show_empty("The store is there, but it holds no sessions yet.")
         messages.show_import()
         head = st.container()

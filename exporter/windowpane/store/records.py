@@ -400,6 +400,8 @@ class Composition:
     """Sessions that match; of more than 1,000 the latest are read."""
     repositories: tuple[str, ...] = ()
     """All repositories of the range, by name."""
+    keys: tuple[int, ...] = ()
+    """Row numbers of the sessions that match, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
