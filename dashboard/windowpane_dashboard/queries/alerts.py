@@ -24,6 +24,8 @@ from windowpane_dashboard.queries.titles import link_url, sessions_by_id
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
+VISIBLE_ROWS: Final = 12
+"""Rows of the table that are visible without scrolling."""
 SCANNED_FIRINGS: Final = 5_000
 """Latest firings that are read where a delivery state or text is requested, by which the store cannot filter."""
 MESSAGES: Final = 2_000
@@ -205,8 +207,8 @@ def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[Stor
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
-    """Return the firing of an address, else the latest of the worst severity."""
+    """Return the firing of an address, else the latest of the worst severity among the visible rows."""
     requested = next((row for row in rows if firing_key(row) == pick), None)
     if requested is not None or not rows:
         return requested
-    return max(rows, key=lambda row: SEVERITIES.index(row.severity))
+    return max(rows[:VISIBLE_ROWS], key=lambda row: SEVERITIES.index(row.severity))

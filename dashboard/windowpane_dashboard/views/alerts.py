@@ -28,7 +28,14 @@ from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries import filter_chips
-from windowpane_dashboard.queries.alerts import ALERT_ROWS, Firings, alert_frame, firing_key, selected_firing
+from windowpane_dashboard.queries.alerts import (
+    ALERT_ROWS,
+    VISIBLE_ROWS,
+    Firings,
+    alert_frame,
+    firing_key,
+    selected_firing,
+)
 from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
@@ -117,7 +124,7 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
         on_row=lambda row: address.update(PAGE, pick=firing_key(listed.rows[row])),
         selection_default={"selection": {"rows": [chosen]}},
         column_order=[name for name in frame if name not in HIDDEN],
-        height="content" if len(frame) <= 12 else 470,
+        height="content" if len(frame) <= VISIBLE_ROWS else 470,
         column_config={
             "severity": config.TextColumn(width=80),
             "fired": times.time_column("when", form="MM-DD HH:mm", width=84),
