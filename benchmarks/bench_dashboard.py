@@ -273,7 +273,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets).to_json()
 
     def at_turn() -> None:
-        window_frame(store.blocks_at(LONGEST, middle), middle)
+        window_frame(store.blocks_at(LONGEST, middle))
         removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 

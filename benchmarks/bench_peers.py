@@ -29,8 +29,8 @@ from bench_workers import family
 
 GOAL: Final = 1.2
 CONTENTS: Final = {
-    "listed": "everything the list shows",
-    "whole import": "also what a session page, losses and search need",
+    "listed": "everything the list shows: title, repository, last call, cost and time of every session",
+    "whole import": "also what alerts, losses, the pages of a session and the search need",
 }
 SESSIONS: Final = 15
 

@@ -58,7 +58,6 @@ from windowpane_dashboard.queries.comparison import ComparedSession, differences
 from windowpane_dashboard.queries.compressions import read_compressions
 from windowpane_dashboard.queries.filters import AlertFilters, TrendAddress
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
-from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
@@ -421,7 +420,9 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.sizes for one in compressions]
+    sizes = [
+        one.data if one.window is None or one.data.scope == "content" else one.window for one in compressions
+    ]
     own = turns[~turns["turn"].isin(session.copied_turns)]
     costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
@@ -480,24 +481,10 @@ def of_compare_page(session: StoredSession) -> Values:
     side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
     cells = differences(side, side).set_index("measure")["A"]
     names = {
-        "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
-        "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
-        "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
-        "blocks removed": "blocks evicted", "tokens removed": "tokens evicted", "compactions": "compressions",
-        "facts lost or contradicted": "facts lost", "facts kept, last compaction": "fidelity",
-        "blocks needed again": "regrets",
-        "critical alerts": "critical alerts", "warnings": "warnings",
-    }  # fmt: skip
-    return {label: cells[name] for name, label in names.items()}
-
-
-def of_replay_page(session: StoredSession) -> Values:
-    """The line of the session as it was recorded, above its replays."""
-    cells = results_frame((), [session.row]).iloc[0]
-    names = {
-        "overflows": "overflows", "tokens sent": "tokens sent", "dollars": "cost", "cached": "cached share",
-        "removed blocks": "blocks evicted", "compactions": "compressions", "names kept": "fidelity",
-        "needed again": "regrets", "peak": "peak utilization",
+        "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
+        "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
+        "input from the cache": "cached share", "compactions": "compressions",
+        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 
@@ -626,7 +613,6 @@ SURFACES: Mapping[str, Callable[[StoredSession], Values]] = {
     "session page": of_session_page,
     "alerts page": of_alerts_page,
     "compare page": of_compare_page,
-    "replay page": of_replay_page,
 }
 
 TEXTS: Mapping[str, Sequence[Callable[[Any], str]]] = {

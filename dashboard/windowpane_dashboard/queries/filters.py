@@ -190,6 +190,8 @@ class AlertFilters(Parameters):
     severity: Severity | None = None
     state: AlertState | None = None
     delivery: DeliveryState | None = None
+    text: str | None = None
+    """Only alerts with this in their title or report."""
     dates: DateRange | None = None
     """Only alerts that fired on one of these days."""
     pick: str | None = None

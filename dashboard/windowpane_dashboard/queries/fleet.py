@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 
@@ -18,13 +18,13 @@ from windowpane.config.schema import CostBudget
 from windowpane.core.times import is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
-from windowpane.report.headline import FactTotals
-from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
+from windowpane.report.losses import Losses, losses_of
+from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
-from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending, StoredEvent, intact_events
+from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
 from windowpane.text.forecasts import PACE_TURNS, next_event, time_ahead
 from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
-from windowpane_dashboard.queries.timeline import fact_totals, latest_pressure
+from windowpane_dashboard.queries.timeline import latest_pressure
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
 FLEET_ROWS: Final = 500
@@ -34,8 +34,6 @@ FIRINGS: Final = 2_000
 LIVE_READ: Final = 50
 """Live sessions of which the nearest are chosen, those under most pressure."""
 CARDS: Final = 6
-EVALUATIONS: Final = 2_000
-"""Evaluated compactions that are read, the latest."""
 IDLE_SECONDS: Final = 120.0
 """Time after its last event from which on a session has no pace."""
 
@@ -76,27 +74,6 @@ class LiveSession:
         return f"{text}, {self.time} at this pace" if self.time and not is_idle else text
 
 
-class Losses(NamedTuple):
-    """Losses of a session, the worst kind first."""
-
-    contradicted: int
-    lost: int
-    """Facts, likewise the contradicted ones."""
-    again: int
-    """Removed blocks that were needed again."""
-
-    @property
-    def text(self) -> str:
-        """The losses that occurred: `1 contradicted, 2 lost, 1 needed again`; 0 without any."""
-        counts = ((self.contradicted, "contradicted"), (self.lost, "lost"), (self.again, "needed again"))
-        return ", ".join(f"{number:,} {text}" for number, text in counts if number) or "0"
-
-    @property
-    def rank(self) -> float:
-        """A number that is lower for worse losses: a table that is sorted by it starts with the worst."""
-        return -((self.contradicted * 1e6 + self.lost) * 1e6 + self.again)
-
-
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """Matching sessions, live ones first, in the order of the store."""
@@ -108,26 +85,20 @@ class Fleet:
     """Alerts that fire now, counted by severity, for each live session with any."""
     live: tuple[LiveSession, ...] = ()
     """The matching live sessions whose next event is nearest."""
-    facts: Mapping[str, FactTotals | None] = field(default_factory=dict)
-    """Of the sessions whose compactions were evaluated."""
+    losses: Mapping[str, Losses] = field(default_factory=dict)
+    """Of the listed sessions, where they are known."""
 
     @property
     def more(self) -> bool:
         """True where more sessions match than are listed."""
         return self.totals.sessions > len(self.rows)
 
-    def losses(self, row: SessionRow) -> Losses | None:
-        """Return what a session lost; None where it is not known."""
-        facts = self.facts.get(row.session_id)
-        if facts is not None:
-            return Losses(facts.contradicted, facts.lost, row.regrets)
-        is_known = row.regrets or not (row.compressions or row.evicted_tokens)
-        return Losses(0, 0, row.regrets) if is_known else None
-
     @property
     def forgot_most(self) -> tuple[SessionRow, Losses] | None:
         """The listed session with the worst losses; None where no loss is known."""
-        losing = [(row, losses) for row in self.rows if (losses := self.losses(row)) and any(losses)]
+        losing = [
+            (row, self.losses[row.session_id]) for row in self.rows if any(self.losses.get(row.session_id, ()))
+        ]
         return max(losing, key=lambda one: one[1], default=None)
 
     @property
@@ -156,27 +127,7 @@ def read_fleet(
     live = nearest(reader, query, live_since, firing) if totals.live else ()
     if live and midnight < math.inf:
         live = _with_costs_of_today(live, reader.spending(since=midnight))
-    return Fleet(rows, totals, severities_by_session(firing), live, facts_of(reader, rows))
-
-
-def facts_of(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, FactTotals | None]:
-    """Return the facts of those sessions whose compactions were evaluated, as far as all were read."""
-    compacted = {row.session_id: row for row in rows if row.compressions}
-    if not compacted:
-        return {}
-    query = EventFilter(types=("fidelity.evaluated",), newest_first=True, limit=EVALUATIONS)
-    read = intact_events(reader.events_or_damage(query))
-    evaluated: defaultdict[str, list[StoredEvent]] = defaultdict(list)
-    for one in read:
-        row = compacted.get(one.event.context.session_id)
-        if row is not None and one.revision == row.revision:
-            evaluated[row.session_id].append(one)
-    is_whole = len(read) < EVALUATIONS
-    return {
-        name: fact_totals(events)
-        for name, events in evaluated.items()
-        if is_whole or len(events) >= compacted[name].compressions
-    }
+    return Fleet(rows, totals, severities_by_session(firing), live, losses_of(reader, rows))
 
 
 def nearest(
@@ -267,7 +218,7 @@ STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing"
 
 
 def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
-    fired, losses = listed.fired.get(row.session_id), listed.losses(row)
+    fired, losses = listed.fired.get(row.session_id), listed.losses.get(row.session_id)
     return {
         "session": titled_url(row),
         "repository": project(row),

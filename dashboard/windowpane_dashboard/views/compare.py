@@ -45,20 +45,19 @@ def main() -> None:
         frame = differences(*sides)
         with head:
             widgets.headline(compare_headline(frame), PAGE)
-        charts(sides)
-        st.subheader("Differences", anchor=False, divider="grey")
         widgets.table(
-            frame,
+            frame[frame["A"] != frame["B"]],
             key="compare_table",
             alt="Measures of both sessions with their difference",
             height="content",
             column_config={
-                "measure": st.column_config.TextColumn(width=164),
-                "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=82),
-                "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=82),
-                "B against A": st.column_config.TextColumn(width=120),
+                "measure": st.column_config.TextColumn("that differs", width=128),
+                "A": st.column_config.TextColumn(width=66),
+                "B": st.column_config.TextColumn(width=66),
+                "B against A": st.column_config.TextColumn(width=98),
             },
         )
+        charts(sides)
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 

@@ -17,8 +17,9 @@ from windowpane.text.formats import count, dollars, percent
 from windowpane.text.quota import quota_text
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
+from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries import fleet_filters
+from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
@@ -29,7 +30,6 @@ from windowpane_dashboard.queries.fleet import (
     retention_text,
 )
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
-from windowpane_dashboard.sections.fleet_search import fleet_search
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.sections.unread_sessions import unread_sessions
@@ -58,13 +58,13 @@ def main() -> None:
         head = st.container()
         filters = address_filters()
         snapshot = project_choice.of_project(snapshot, PAGE, filters.project)
-        fleet_search(snapshot.store, filters, page=PAGE)
+        offered = filter_chips.offered_sessions(snapshot.store.facets(), today())
+        search_field(PAGE, filters, offered, text_is="title, id, agent, folder, repository, branch and label")
         now = time.time()
         since = store_access.live_since_now()
         query = filters.to_store(limit=FLEET_ROWS, since=since, zone=times.reader_zone())
-        today = midnight(now, times.reader_zone())
-        listed = store_access.fleet(snapshot, query, since, today)
-    phrases = fleet_phrases(listed.totals, filtered=bool(fleet_filters.chosen(filters)))
+        listed = store_access.fleet(snapshot, query, since, midnight(now, times.reader_zone()))
+    phrases = fleet_phrases(listed.totals, filtered=bool(filter_chips.chosen(filters, offered)))
     with head:
         linked_headline([*phrases, *named_sessions(listed)], targets(listed), PAGE)
         live_cards(listed.live, now)

@@ -35,7 +35,7 @@ from windowpane_dashboard.sections.costs_by_name import costs_by_name_section
 from windowpane_dashboard.style.sanitize import sanitized
 
 PAGE = "trends"
-SELECT_PIXELS: Final = 220
+SELECT_PIXELS: Final = 168
 SUM_PIXELS: Final = 300
 DAYS: Final = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "3650": "everything"}
 

@@ -96,7 +96,7 @@ def session_phrases(
     if row.regrets:
         verb = "was" if row.regrets == 1 else "were"
         largest = f" ({again})" if again else ""
-        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} needed again{largest}", "regrets"))
+        parts.append(Phrase(f"{count(row.regrets, 'removed item')} {verb} needed again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"
         parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
@@ -186,11 +186,9 @@ def _peak_limit(row: SessionRow) -> int | None:
 
 
 def _evictions(row: SessionRow) -> str:
-    """Return the removed blocks and tokens; of some removals only the tokens are recorded."""
+    """Return the number of removed items and their tokens; of some removals only the tokens are recorded."""
     size = f"{tokens(row.evicted_tokens)} tokens"
-    if not row.evicted_blocks:
-        return f"{size} removed, blocks not recorded"
-    return f"{count(row.evicted_blocks, 'block')} removed, {size}"
+    return f"{count(row.evicted_blocks, 'item')} removed, {size}" if row.evicted_blocks else f"{size} removed"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:
