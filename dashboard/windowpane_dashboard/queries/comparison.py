@@ -99,5 +99,5 @@ def compare_headline(frame: pd.DataFrame) -> str:
     rows = frame.set_index("measure")["B against A"]
     differences = [f"{name} {rows[name]}" for name in HEADLINE_MEASURES if rows[name] not in ("same", UNKNOWN)]
     if not differences:
-        return "The two sessions are alike in size, loss and cost; the table has the other differences."
+        return "The two sessions are alike in cost, loss and size."
     return f"B against A: {', '.join(differences)}."

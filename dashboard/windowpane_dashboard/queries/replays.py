@@ -71,7 +71,8 @@ def results_frame(results: Sequence[SetupResult]) -> pd.DataFrame:
     frame = pd.DataFrame([_record(result) for result in results])
     optional = {"sessions": 1, "overflows": 0, "compactions": 0}
     alike = [name for name, usual in optional.items() if name in frame and frame[name].eq(usual).all()]
-    return frame.drop(columns=alike)
+    unknown = [name for name in ("cost", "still visible") if name in frame and frame[name].isna().all()]
+    return frame.drop(columns=[*alike, *unknown])
 
 
 def _record(result: SetupResult) -> dict[str, Any]:
@@ -112,6 +113,8 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     whole = [one for one in results if one.kind == "compact" and len(one.runs) == len(best.runs)]
     base = max(whole, key=lambda one: one.limit_tokens, default=best)
     against = "" if base is best else f", instead of {_values(base)} with {base.title}"
+    if best.mean("fidelity") is None:  # it is the one of the lowest cost
+        return f"{best.title.capitalize()} costs least: {_values(best)}{against}. What it loses is unknown."
     return f"{best.title.capitalize()} comes out best: {_values(best)}{against}."
 
 

@@ -184,10 +184,10 @@ def comparable_lines(rows: Sequence[SessionRow], position: TrendAddress) -> list
     )
 
 
-def _fitness(lines: Lines, pair: tuple[str, str]) -> tuple[bool, bool]:
-    """Return the order of a pair: first those with enough sessions, of these first those of one agent."""
+def _fitness(lines: Lines, pair: tuple[str, str]) -> tuple[int, bool]:
+    """Return the order of a pair: first those with enough or more sessions, of these those of one agent."""
     one, other = (lines[name] for name in pair)
-    return min(len(one), len(other)) < MINIMUM_SESSIONS, one[0].agent != other[0].agent
+    return -min(len(one), len(other), MINIMUM_SESSIONS), one[0].agent != other[0].agent
 
 
 def compared_lines(rows: Iterable[SessionRow], by: TrendLines) -> Lines:

@@ -17,7 +17,7 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter, reposi
     st.subheader("Worse when full?", anchor=False, divider="grey")
     health = store_access.context_health(snapshot, query, repository)
     st.text(health.headline)
-    if not any(change.sessions for change in health.changes):
+    if all(change.sessions < MINIMUM_SESSIONS for change in health.changes):
         return
     st.caption(
         f"Each session is compared with itself, if it made {MINIMUM_CALLS} calls on both sides. A full window is "

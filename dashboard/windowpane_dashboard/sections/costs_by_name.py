@@ -23,7 +23,9 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 ROWS: Final = 50
 LISTED: Final = 3
-"""Names of tools that were never called, and repositories, in one cell or sentence."""
+"""Names of tools that were never called, in a sentence."""
+REPOSITORIES: Final = 2
+"""Of one row."""
 KINDS: Final = {**{str(kind): label for kind, label in NAME_KINDS.items()}, "file": "tool, file or command"}
 SELECT_PIXELS: Final = 220
 SERVER: Final = "mcp__"
@@ -74,7 +76,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
             "≈ cost": config.NumberColumn(width=76),
             "tokens of its definition": config.NumberColumn(width=150),
             "tokens sent": config.NumberColumn(width=126),
-            "repositories": config.TextColumn(width=300),
+            "repositories": config.TextColumn(width=260),
         },
     )
 
@@ -125,8 +127,8 @@ def _unused(cost: NamedCost, kind: NameKind) -> str | None:
 
 
 def _repositories(cost: NamedCost) -> str | None:
-    more = len(cost.repositories) - LISTED
-    listed = islice(cost.repositories.items(), LISTED)
+    more = len(cost.repositories) - REPOSITORIES
+    listed = islice(cost.repositories.items(), REPOSITORIES)
     names = ", ".join(f"{name} {dollars(paid)}" if paid else name for name, paid in listed)
     return (f"{names} and {more} more" if more > 0 else names) or None
 

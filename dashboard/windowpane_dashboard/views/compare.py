@@ -45,18 +45,21 @@ def main() -> None:
         frame = differences(*sides)
         with head:
             widgets.headline(compare_headline(frame), PAGE)
-        widgets.table(
-            frame[frame["A"] != frame["B"]],
-            key="compare_table",
-            alt="Measures of both sessions with their difference",
-            height="content",
-            column_config={
-                "measure": st.column_config.TextColumn("that differs", width=128),
-                "A": st.column_config.TextColumn(width=66),
-                "B": st.column_config.TextColumn(width=66),
-                "B against A": st.column_config.TextColumn(width=98),
-            },
-        )
+        differing = frame[frame["A"] != frame["B"]]
+        if not differing.empty:
+            column = st.column_config.TextColumn
+            widgets.table(
+                differing,
+                key="compare_table",
+                alt="Measures of both sessions with their difference",
+                height="content",
+                column_config={
+                    "measure": column("that differs", width=128),
+                    "A": column(width=66),
+                    "B": column(width=66),
+                    "B against A": column(width=98),
+                },
+            )
         charts(sides)
     store_access.rerun_on_change(snapshot, page=PAGE)
 

@@ -61,7 +61,7 @@ def choice(app: Any, label: str) -> Any:
 def test_results_add_up_over_sessions() -> None:
     frame = results_frame(results_by_setup(RUNS)).set_index("what removes content")
 
-    assert list(frame) == ["cost", "still visible", "needed again", "overflows", "sessions"]
+    assert list(frame) == ["still visible", "needed again", "overflows", "sessions"]
     assert frame.loc["least useful first", "still visible"] == pytest.approx(0.8)
     assert frame.loc["oldest first", "overflows"] == 2
 
