@@ -30,7 +30,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         on_row=lambda number: select_turn(int(frame["session_turn"].iloc[number]), last),
         numbers={"dollars": DOLLARS},
         column_config={
-            "what": st.column_config.TextColumn(width=300),
+            "what": st.column_config.TextColumn(width=220),
             "tokens": st.column_config.NumberColumn(width=64),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "again": st.column_config.NumberColumn("again at turn", width=92),
