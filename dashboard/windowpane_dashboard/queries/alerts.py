@@ -29,7 +29,7 @@ from windowpane_dashboard.queries.titles import link_url, sessions_by_id
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
 SCANNED_FIRINGS: Final = 5_000
-"""Latest firings that are read where a delivery state is requested, by which the store cannot filter."""
+"""Latest firings that are read where a delivery state or text is requested, by which the store cannot filter."""
 MESSAGES: Final = 2_000
 """Messages of one turn that are searched for those of one firing."""
 
@@ -81,14 +81,21 @@ def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, 
                 limit=limit,
             )
         )
-        return [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
+        return [row for row in candidates if _matches(row, filters)]
 
-    matching = read(filters.state, ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS)
+    is_scanned = filters.delivery is not None or filters.text is not None
+    matching = read(filters.state, SCANNED_FIRINGS if is_scanned else ALERT_ROWS + 1)
     rows = tuple(matching[:ALERT_ROWS])
     firing = tuple(read("firing", SCANNED_FIRINGS))
     recent = reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))
     sessions = sessions_by_id(reader, (row.session_id for row in rows), recent=recent)
     return Firings(rows, len(matching) > ALERT_ROWS, sessions, firing)
+
+
+def _matches(row: AlertRow, filters: AlertFilters) -> bool:
+    if filters.delivery is not None and delivery_state(row) != filters.delivery:
+        return False
+    return (filters.text or "").casefold() in f"{alert_title(row.alert)}: {row.summary}".casefold()
 
 
 def delivery_state(row: AlertRow) -> DeliveryState:
@@ -222,11 +229,11 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "severity": [severity_label(row.severity) for row in rows],
+            "fired": utc_times([row.fired_at for row in rows]),
             "alert": [alert_title(row.alert) for row in rows],
             "what": [row.summary for row in rows],
             "session": [link_url(alert_address(row), listed.sessions) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
-            "fired": utc_times([row.fired_at for row in rows]),
             "lasted": [duration_text(outcome) for outcome in outcomes],
             "ended": [outcome.short for outcome in outcomes],
             "delivery": [delivery_text(row) for row in rows],

@@ -91,8 +91,6 @@ def runbook_entry(alert: str) -> None:
         st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
-        panels = " Names in quotes are panels in Grafana." if "'" in guidance.see else ""
-        st.markdown(f"**How to see it.** {guidance.see}{panels}")
         st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
 
 

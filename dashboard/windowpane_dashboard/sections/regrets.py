@@ -21,7 +21,9 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
     """Draw the list, the largest first."""
     last = int(timeline.turns["turn"].iloc[-1])
     frame = regretted_blocks(store, row.session_id, last)
-    visible, repeated = widgets.without_repeated(frame.drop(columns="session_turn"), why="Why they were removed")
+    visible, repeated = widgets.without_repeated(
+        frame.drop(columns="session_turn"), why="Why", removed="Removed at turn", again="Needed again at turn"
+    )
     widgets.show_text(f"{regrets_summary(frame)}{repeated}")
     widgets.table(
         widgets.without_empty(visible, "dollars"),
@@ -40,7 +42,6 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
             ),
         },
     )
-    st.caption("A line in the chart joins both turns. Select a row to see the window at the removal.")
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:

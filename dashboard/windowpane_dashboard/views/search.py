@@ -17,10 +17,11 @@ from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
 from windowpane_dashboard.queries.titles import session_title, sessions_by_id
 from windowpane_dashboard.sections.block_panel import how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
-from windowpane_dashboard.sections.reading import hits_list
+from windowpane_dashboard.sections.reading import found_sessions, no_hits
 
 PAGE = "search"
-HITS: Final = 50
+HITS: Final = 500
+"""Passages that one search lists at most; of each session the page shows the first."""
 
 
 def main() -> None:
@@ -71,7 +72,10 @@ def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
     titles = {name: session_title(row) for name, row in rows.items()}
     with widgets.part():
         found_notes(notes, titles)
-    hits_list(result, titles, query=position.text or "")
+    if result.hits:
+        found_sessions(result, rows, query=position.text or "")
+    else:
+        no_hits(result)
     return matches_text(result, notes)
 
 
@@ -83,9 +87,9 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
     if not result.hits:
         return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
-    more = "" if result.is_whole else " or more"
-    passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}{more}"
-    return f"Matches: {passages}{f', and {noted}' if notes else ''}."
+    least = "" if result.is_whole else "at least "
+    passages = f"{least}{count(len(sessions), 'session')} ({count(len(result.hits), 'passage')})"
+    return f"Found in {passages}{f', and in {noted}' if notes else ''}."
 
 
 main()

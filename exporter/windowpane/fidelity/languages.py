@@ -34,6 +34,11 @@ def vocabulary_of(kind: str) -> frozenset[str]:
     return frozenset(word for language in _DATA.values() for word in language.get(kind, "").split())
 
 
+def lines_of(kind: str) -> list[list[str]]:
+    """Return the lines of a kind, by language."""
+    return [_phrases(kind, language) for language in _DATA]
+
+
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
     """Return the pattern of the phrases of a kind, in all languages if none is named.
 
@@ -70,8 +75,12 @@ _SUFFIXES: Final = (
 )  # fmt: skip
 
 
+_ACCENTS: Final = str.maketrans("éèê", "eee")
+
+
 def stem(word: str) -> str:
     """Return the start of a word without the endings that inflection changes."""
+    word = word.translate(_ACCENTS)
     for _ in range(2):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) - len(suffix) >= MINIMUM_STEM:

@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A replay that shows what would change: policies in a window, compared with the session as recorded."""
+    """A replay that shows what would change: policies in a window, compared with compaction alone."""
 
     policies: tuple[str, ...]
     window_tokens: int

@@ -56,7 +56,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "red soon", "regretting", "failed", "next", "cost",
+    "red soon", "forgot most", "failed", "next", "cost",
 ]  # fmt: skip
 
 
@@ -66,30 +66,6 @@ class Phrase:
 
     text: str
     subject: Subject | None = None
-
-
-def session_headline(
-    row: SessionRow,
-    *,
-    worst_turn: int | None = None,
-    open_turn: int | None = None,
-    facts: FactTotals | None = None,
-    lost_rules: int = 0,
-    again: str = "",
-    live: bool = True,
-) -> str:
-    """Return `session_phrases` as one sentence."""
-    return sentence(
-        session_phrases(
-            row,
-            worst_turn=worst_turn,
-            open_turn=open_turn,
-            facts=facts,
-            lost_rules=lost_rules,
-            again=again,
-            live=live,
-        )
-    )
 
 
 def session_phrases(
@@ -228,10 +204,10 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{text}, {facts.recoverable:,} recoverable" if facts.recoverable else text
 
 
-def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
+def fleet_phrases(totals: FleetTotals, *, filtered: bool = False) -> tuple[Phrase, ...]:
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:
-        return _recorded(totals)
+        return _recorded(totals, "match" if filtered else "recorded")
     live = count(totals.live, "live session")
     if not totals.live_needing_attention:
         return (Phrase(f"{live}, none in red or with a warning."),)
@@ -250,10 +226,7 @@ def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
     )
 
 
-def _recorded(totals: FleetTotals) -> tuple[Phrase, ...]:
+def _recorded(totals: FleetTotals, verb: str) -> tuple[Phrase, ...]:
     reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
     recorded = count(totals.sessions, "session")
-    phrases = [Phrase(f"No session is live. {recorded} recorded, {reached} of them reached red")]
-    if totals.regretting:
-        phrases.append(Phrase(f"{totals.regretting:,} needed removed content again", "regretting"))
-    return joined(phrases, "; ", end=".")
+    return (Phrase(f"No session is live. {recorded} {verb}, {reached} of them reached red."),)

@@ -31,7 +31,7 @@ from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, misst
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
-from windowpane.report.headline import FactTotals, largest_again, session_headline
+from windowpane.report.headline import FactTotals, largest_again, sentence, session_phrases
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
 from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
@@ -224,11 +224,12 @@ class SessionReport:
     @property
     def headline(self) -> str:
         """The state of the window in one sentence."""
-        return session_headline(
+        phrases = session_phrases(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
             lost_rules=max((one.lost_count for one in self.rules), default=0), live=self.live,
             again=largest_again((one.target, one.tokens) for one in self.regrets),
         )  # fmt: skip
+        return sentence(phrases)
 
     @property
     def missing_costs(self) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ TERMS: Final[dict[str, str]] = {
     "cache break": "a call that sent more than half of what the prompt cache held as new input",
     "policy": "what is removed first: fifo the oldest, lru the least recently used, hybrid the least useful",
     "preset": "the settings of one agent framework",
-    "no policy": "cut at the limit, or keep only the last messages",
     "rules visible": "standing instructions that the model still sees, of all that it had been given",
     "firing": "the alert's condition is true now, in a live session",
     "memory": "files such as CLAUDE.md or AGENTS.md that the agent adds by itself",
@@ -28,15 +27,15 @@ TERMS: Final[dict[str, str]] = {
 
 
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
-    "fleet": ("turn", "yellow, orange, red", "compaction", "≈"),
+    "fleet": ("live", "turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
         "live", "turn", "yellow, orange, red", "overflow", "memory", "not in the recording", "compaction",
         "fact", "needed again", "cache break", "≈",
     ),
-    "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
-    "trends": ("cache break", "compaction", "fact", "needed again", "≈"),
-    "replay": ("policy", "no policy", "preset", "overflow", "rules visible", "cost tokens"),
-    "alerts": ("firing", "yellow, orange, red", "overflow", "block"),
+    "compare": ("compaction", "overflow", "needed again"),
+    "trends": ("compaction", "≈"),
+    "replay": ("compaction", "overflow", "needed again", "rules visible"),
+    "alerts": ("firing", "live", "yellow, orange, red", "overflow", "block"),
     "audit": ("chain",),
 }  # fmt: skip
 """The terms of each page of the dashboard."""

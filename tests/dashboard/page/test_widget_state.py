@@ -86,7 +86,7 @@ def test_a_new_control_is_set_until_a_drawing_is_finished() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "label"), [("alerts", "Delivery"), ("audit", "Session"), ("session", "Go to turn")]
+    ("page", "label"), [("alerts", "Search or filter"), ("audit", "Session"), ("session", "Go to turn")]
 )
 def test_another_choice_does_not_set_a_control_again(
     small_store: SqliteStore, open_page: OpenPage, page: str, label: str
@@ -241,7 +241,6 @@ class Filters:
 
 
 FILTERS = (
-    Filters("alerts", ("Severity", "severity", "critical"), ("State", "state", "resolved")),
     Filters("audit", ("Session", "session", "refactor-api"), ("From turn", "turn_from", 3)),
     Filters("audit", ("Events", "types", ["turn.ended", "alert.fired"]), ("Search", "text", "hybrid")),
 )

@@ -125,6 +125,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
         (AlertFilters(delivery="none", state="firing"), {"compaction_soon"}),
         (AlertFilters(delivery="delivered"), set()),
         (AlertFilters(session="quiet"), set()),
+        (AlertFilters(text="COMPACTS in 2"), {"compaction_soon"}),
     ],
 )
 def test_filters_narrow_the_list(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
@@ -186,8 +187,25 @@ def test_an_address_opens_one_firing(
     app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "compaction_soon")))
 
     assert not app.exception
-    assert next(box for box in app.selectbox if box.label == "State").value == "firing"
+    assert app.multiselect[0].value == ["state: firing"]
+    assert app.dataframe[0].proto.selection_default
     assert "warning: Compaction soon" in page_text(app).replace("\\", "")
+
+
+def test_a_filter_of_the_alerts_is_written_to_the_address(
+    alert_store: SqliteStore, open_page: Callable[..., Any]
+) -> None:
+    app = open_page("alerts", session="refactor-api", pick=firing_key(by_name(alert_store, "utilization")))
+    (session,) = app.multiselect[0].value
+
+    app.multiselect[0].set_value([session, "alert: Compaction soon", "state: firing"]).run()
+
+    assert session.startswith("session: ")
+    assert {name: "".join(value) for name, value in app.query_params.items()} == {
+        "session": "refactor-api",
+        "alert": "compaction_soon",
+        "state": "firing",
+    }
 
 
 def test_filters_without_a_match_are_reported(
@@ -196,7 +214,7 @@ def test_filters_without_a_match_are_reported(
     app = open_page("alerts", session="quiet")
 
     assert not app.exception
-    assert "No alert matches these filters" in page_text(app)
+    assert "No alert matches" in page_text(app)
 
 
 @pytest.fixture

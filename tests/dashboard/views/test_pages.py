@@ -22,7 +22,7 @@ from tests.sampling import sampled
 from windowpane.config.paths import local_base
 from windowpane.core.events import AlertResolved, CheckpointSaved
 from windowpane.report import gather
-from windowpane.sources.imports.progress import noted_progress
+from windowpane.sources.imports.progress import ProgressFile
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.queries.filters import AuditFilters
 from windowpane_dashboard.sections import findings, session_header
@@ -517,8 +517,8 @@ def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(
 def test_the_fleet_shows_how_far_an_import_is(
     small_store: SqliteStore, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with noted_progress(local_base(small_store.address)) as note:
-        note.write(3, 12)
+    with ProgressFile(local_base(small_store.address)) as note:
+        note.show(3, 12)
         app = open_page("fleet")
 
     assert not app.exception
