@@ -205,7 +205,9 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
         facts=FactTotals(61, 40, 7, 13, 1),
-        again=largest_again([("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]),
+        again=largest_again(
+            [("aa176f6", 9_000), ("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]
+        ),
     )
 
     assert text == (

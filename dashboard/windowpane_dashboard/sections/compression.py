@@ -105,7 +105,7 @@ def _show(
     store: EventReader, row: SessionRow, compression: EvaluatedCompression, regrowth: Regrowth | None
 ) -> None:
     data = compression.data
-    parts = [f"at turn {compression.turn} {compression.change}"]
+    parts = [f"at turn {compression.turn}, {compression.change}"]
     if data.outcome != "accepted":
         parts = [": ".join(filter(None, (f"{data.outcome} at turn {compression.turn}", data.reason)))]
     if data.method:

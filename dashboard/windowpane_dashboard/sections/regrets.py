@@ -21,7 +21,9 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
     """Draw the list, the largest first."""
     last = int(timeline.turns["turn"].iloc[-1])
     frame = regretted_blocks(store, row.session_id, last)
-    visible, repeated = widgets.without_repeated(frame.drop(columns="session_turn"), why="Why they were removed")
+    visible, repeated = widgets.without_repeated(
+        frame.drop(columns="session_turn"), why="Why", removed="Removed at turn", again="Needed again at turn"
+    )
     widgets.show_text(f"{regrets_summary(frame)}{repeated}")
     widgets.table(
         widgets.without_empty(visible, "dollars"),
@@ -30,7 +32,7 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         on_row=lambda number: select_turn(int(frame["session_turn"].iloc[number]), last),
         numbers={"dollars": DOLLARS},
         column_config={
-            "what": st.column_config.TextColumn(width=300),
+            "what": st.column_config.TextColumn(width=220),
             "tokens": st.column_config.NumberColumn(width=64),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "again": st.column_config.NumberColumn("again at turn", width=92),
@@ -40,7 +42,6 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
             ),
         },
     )
-    st.caption("A line in the chart joins both turns. Select a row to see the window at the removal.")
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:

@@ -27,9 +27,6 @@ LISTED: Final = 200
 def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> None:
     """Draw the alerts, the latest first, next to the one of the address; selecting a row selects its turn."""
     rows = list(store.alerts(AlertFilter(session_id=row.session_id, limit=LISTED)))
-    if not rows:
-        st.text("No alert has fired in this session.")
-        return
     requested = SessionAddress.from_query(st.query_params.to_dict())
     chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
     now = time.time()

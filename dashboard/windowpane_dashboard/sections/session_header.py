@@ -123,7 +123,6 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
 def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
-        ("Needed again", f"{row.regrets:,}", "Removed content that was needed again within 20 turns."),
         ("Growth", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
         ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]

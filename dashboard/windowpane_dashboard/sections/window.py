@@ -110,7 +110,7 @@ def _in_window(blocks: pd.DataFrame) -> None:
         alt="Content of the window in order",
         on_row=lambda row: open_block(blocks["block"].iloc[row]),
         column_config={
-            "what": st.column_config.TextColumn(width=150),
+            "what": st.column_config.TextColumn(width=176),
             size: st.column_config.NumberColumn(
                 width=76, help="each counted alone, scaled to what the call measured"
             ),

@@ -19,6 +19,7 @@ from windowpane.text.zones import zone_label
 
 MAXIMUM_NAME: Final = 60
 """Characters of a file or command in a headline."""
+_ID: Final = re.compile(r"[0-9a-f-]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +109,11 @@ def session_phrases(
 def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
     """Return the file or command that was needed again with most tokens: `resume.go, 8,497 tokens`.
 
-    *regrets* are files or commands with their tokens; empty where none is named.
+    *regrets* are files or commands with their tokens, or ids, which name nothing; empty where none is named.
     """
     sums: Counter[str] = Counter()
     for target, size in regrets:
-        if target:
+        if target and not _ID.fullmatch(target):
             sums[target] += size
     if not sums:
         return ""
