@@ -304,6 +304,7 @@ def of_html_report(session: StoredSession) -> Values:
         for name, value, unit in re.findall(r"<div><span>(.*?)</span><b>(.*?)</b><span>(.*?)</span></div>", page)
     }
     heading = re.search(r"<p class=lead>(.*?)</p>", page)
+    lost = tiles["lost"][0].split(" of ")
     return {
         "headline": html.unescape(heading[1]) if heading else "",
         "utilization": tiles["window"][0],
@@ -311,9 +312,8 @@ def of_html_report(session: StoredSession) -> Values:
         "peak utilization": tiles["peak"][0],
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
         "velocity": tiles["growth"][0],
-        "blocks evicted": tiles["removed"][0],
-        "tokens evicted": tiles["removed"][1].partition(" tokens")[0],
-        "fidelity": tiles["facts kept"][0],
+        "tokens evicted": tiles["removed"][0],
+        **(dict(zip(("facts lost", "facts"), lost, strict=True)) if len(lost) == 2 else {}),
         "regrets": tiles["needed again"][0],
         "cost": tiles["cost"][0],
         "cached share": tiles["cost"][1].removeprefix("cache "),
@@ -420,7 +420,9 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.sizes for one in compressions]
+    sizes = [
+        one.data if one.window is None or one.data.scope == "content" else one.window for one in compressions
+    ]
     own = turns[~turns["turn"].isin(session.copied_turns)]
     costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))

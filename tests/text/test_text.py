@@ -205,13 +205,15 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
         facts=FactTotals(61, 40, 7, 13, 1),
-        again=largest_again([("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]),
+        again=largest_again(
+            [("aa176f6", 9_000), ("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]
+        ),
     )
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
-        "7 recoverable; 12 blocks removed, 18,400 tokens; "
-        "3 removed blocks were needed again (resume.go, 8,497 tokens)."
+        "7 recoverable; 12 items removed, 18,400 tokens; "
+        "3 removed items were needed again (resume.go, 8,497 tokens)."
     )
 
 

@@ -76,7 +76,7 @@ def _add_links(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], p
     figure.add_scatter(
         x=np.column_stack([largest["turn_left"], largest["turn"], gap]).ravel(),
         y=np.column_stack([start, end, gap]).ravel(),
-        yaxis="y2", mode="lines", name="needed again", showlegend=False, hoverinfo="skip",
+        yaxis="y2", mode="lines", name="removed and needed again", showlegend=False, hoverinfo="skip",
         line={"color": palette.accent, "width": 1.4},
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from html import escape
 from typing import Final
@@ -20,6 +21,7 @@ MARGIN: Final = timedelta(days=2)
 DAY: Final = timedelta(days=1)
 TICKS: Final = 5
 """Dates that fit below a narrow chart. Each is another day: the browser would repeat one every twelve hours."""
+LISTED_RELEASES: Final = 4
 SYMBOLS: Final = {
     "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚", "x": "✖", "circle-open": "○",
 }  # fmt: skip
@@ -63,6 +65,11 @@ def trend_legend(ranged: Trends, palette: Palette) -> str:
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED_RELEASES} more" if len(names) > LISTED_RELEASES else ""
+    return f"{', '.join(names[:LISTED_RELEASES])}{more}"
+
+
 def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
     """Draw one measure; None where no period has a value."""
     looks = line_looks(ranged, palette)
@@ -84,6 +91,15 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
+    for period in ranged.releases:
+        figure.add_vline(x=period, line={"color": palette.outline, "width": 1, "dash": "dot"})
+    new = [f"{period:%Y-%m-%d}, new: {_listed(names)}" for period, names in ranged.releases.items()]
+    figure.add_scatter(
+        x=list(ranged.releases), y=[0] * len(new), mode="markers", showlegend=False,
+        hovertext=[escape_label(text) for text in new],
+        hovertemplate="%{hovertext}<extra></extra>", cliponaxis=False,
+        marker={"symbol": "triangle-up", "size": 9, "color": palette.outline},
+    )  # fmt: skip
     first, last = _around(ranged.frame["period"])
     apply_layout(figure, palette, height=180, margin={"l": 52, "r": 20, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(

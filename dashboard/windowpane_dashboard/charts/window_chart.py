@@ -90,10 +90,9 @@ def window_chart(
     top = _top(turns, natural_scale(turns))
     if axes is not None:
         x_range, top = _x_range(axes.first, axes.last), axes.top
-    figure, compaction = go.Figure(), float(turns["compaction_tokens"].iloc[-1])
-    add_limits(figure, spans, compaction, palette, first=x_range[0], end=x_range[1], top=top)
+    figure = go.Figure()
+    add_limits(figure, spans, turns, palette, first=x_range[0], end=x_range[1], top=top)
     _add_components(figure, sampled, palette)
-    _add_compaction_level(figure, turns, palette, top=top)
     _add_drops(figure, turns, palette)
     add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
     _add_touch(figure, sampled, palette)
@@ -150,18 +149,6 @@ def _add_components(figure: go.Figure, sampled: pd.DataFrame, palette: Palette) 
             x=x, y=values, name=COMPONENT_LABELS[component], stackgroup="window", hoverinfo="skip",
             mode="lines" if len(x) > 2 else "lines+markers", line={"width": 0.6, "color": color},
             fillcolor=translucent(color, 0.82), legendgroup=component,
-        )  # fmt: skip
-
-
-def _add_compaction_level(figure: go.Figure, turns: pd.DataFrame, palette: Palette, *, top: float) -> None:
-    """Add the level at which the agent compacts; before it was known, the first known one."""
-    level = turns["compaction_tokens"].bfill()
-    level = level[(level <= top) & (level.ne(level.shift()) | level.ne(level.shift(-1)))]
-    if len(level):
-        figure.add_scatter(
-            x=turns["turn"][level.index].to_numpy(), y=level.to_numpy(), mode="lines", name="compaction",
-            showlegend=False, hoverinfo="skip",
-            line={"color": palette.text, "dash": "dash", "width": 1.4, "shape": "hv"},
         )  # fmt: skip
 
 

@@ -37,24 +37,23 @@ def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
 def add_limits(
     figure: go.Figure,
     spans: Sequence[LimitSpan],
-    compaction: float,
+    turns: pd.DataFrame,
     palette: Palette,
     *,
     first: float,
     end: float,
     top: float,
 ) -> None:
-    """Add zone bands, reserve, red line and limit line for the turns of each limit.
-
-    The level of the last *compaction* gets a label too, unless it is NaN.
-    """
+    """Add zone bands, reserve, the lines of red and the limit for the turns of each limit, and of compaction."""
     drawn = spans[-MAXIMUM_SPANS:]
     for index, span in enumerate(drawn):
         start = max(first, span.first_turn - 0.5) if index else first
         stop = drawn[index + 1].first_turn - 0.5 if index + 1 < len(drawn) else end
         if span.limits is not None and stop > start:
             _add_span(figure, span.limits, palette, start=start, stop=stop, top=top)
+    _add_compaction(figure, turns, palette, top=top)
     if drawn and drawn[-1].limits is not None:
+        compaction = float(turns["compaction_tokens"].iloc[-1])
         _add_labels(figure, drawn[-1].limits, compaction, palette, top=top)
 
 
@@ -80,6 +79,19 @@ def _add_span(
             )  # fmt: skip
     if limits.usable_tokens < top:
         _add_reserve(figure, limits, palette, start=start, stop=stop)
+
+
+def _add_compaction(figure: go.Figure, turns: pd.DataFrame, palette: Palette, *, top: float) -> None:
+    """Add the level at which the agent compacts; before it was known, the first known one."""
+    level = turns["compaction_tokens"].bfill()
+    level = level[(level <= top) & (level < turns["limit_tokens"])]
+    level = level[level.ne(level.shift()) | level.ne(level.shift(-1))]
+    if len(level):
+        figure.add_scatter(
+            x=turns["turn"][level.index].to_numpy(), y=level.to_numpy(), mode="lines", name="compaction",
+            showlegend=False, hoverinfo="skip",
+            line={"color": palette.text, "dash": "dash", "width": 1.4, "shape": "hv"},
+        )  # fmt: skip
 
 
 def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, start: float, stop: float) -> None:

@@ -47,6 +47,7 @@ def search_field(
             key=key,
             format_func=plain,
             accept_new_options=True,
+            filter_mode="contains",
             placeholder="Search or filter …",
             label_visibility="collapsed",
             help=f"Text is looked for in {text_is}. Days may be typed: 2026-03-02..2026-03-05.",

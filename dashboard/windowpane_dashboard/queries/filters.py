@@ -231,10 +231,9 @@ class ReplayAddress(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SearchAddress(Parameters):
-    """The search page: the query, and the session it is limited to."""
+    """The search page."""
 
     text: str | None = None
-    session: str | None = None
     project: str | None = None
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from windowpane.config.loading import load_config
 from windowpane.config.schema import CostBudget
-from windowpane.core.times import is_live
+from windowpane.core.times import IDLE_SECONDS, is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.losses import Losses, losses_of
@@ -34,8 +34,6 @@ FIRINGS: Final = 2_000
 LIVE_READ: Final = 50
 """Live sessions of which the nearest are chosen, those under most pressure."""
 CARDS: Final = 6
-IDLE_SECONDS: Final = 120.0
-"""Time after its last event from which on a session has no pace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
@@ -85,6 +86,8 @@ class Trends:
 
     frame: pd.DataFrame
     """`period`, `line`, the sums, and the measures; a session counts once in each row."""
+    releases: Mapping[datetime, Sequence[str]]
+    """The agents' releases by the period that first has them, without the first of each agent."""
 
     @property
     def totals(self) -> pd.Series:
@@ -99,7 +102,20 @@ def trends(rows: Sequence[TrendRow], position: TrendAddress, repeated: Sequence[
     largest = counted.groupby("line")["calls"].sum().nlargest(MAXIMUM_LINES).index
     for frame in (counted, again):
         frame["line"] = frame["line"].where(frame["line"].isin(largest), OTHERS)
-    return Trends(_measured(counted, again))
+    return Trends(_measured(counted, again), _new_releases(rows, position))
+
+
+def _new_releases(rows: Iterable[TrendRow], position: TrendAddress) -> dict[datetime, list[str]]:
+    first: dict[tuple[str, str], datetime] = {}
+    for row in sorted(rows, key=lambda row: row.day):
+        if row.release:
+            first.setdefault((row.agent, row.release), period_of(row, position))
+    started: dict[str, datetime] = {}
+    releases = defaultdict[datetime, list[str]](list)
+    for (agent, release), period in first.items():
+        if period > started.setdefault(agent, period):
+            releases[period].append(f"{agent} {release}".strip())
+    return dict(releases)
 
 
 def _frame(

@@ -10,21 +10,13 @@ from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.alerts.summary import condition_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.report.alerts import FiringOutcome, duration_text, settings_text, silence_text
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow
 from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import times, widgets
-from windowpane_dashboard.queries.alerts import (
-    FiringOutcome,
-    MessageDelivery,
-    alert_address,
-    deliveries,
-    duration_text,
-    lost_rules_of,
-    settings_text,
-    silence_text,
-)
+from windowpane_dashboard.queries.alerts import MessageDelivery, alert_address, deliveries, lost_rules_of
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHANNEL = "alerts_channel"

@@ -55,7 +55,7 @@ def find_section(view: SessionView) -> None:
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
     if not position.text:
-        st.caption("Everything that was captured of this session is searched, removed blocks as well.")
+        st.caption("Everything that was captured of this session is searched, also what was removed.")
         return
     result = store_access.find_content(view.snapshot, ContentFilter(position.text, view.row.session_id, HITS))
     if not result.hits:
@@ -64,8 +64,8 @@ def find_section(view: SessionView) -> None:
     rows = hit_rows(result)
     with st.container(key="hits", gap="small"):
         _hits(rows, position.text)
-    blocks = f"{count(len(rows), 'block')} with {count(len(result.hits), 'matching passage')}"
-    st.caption(f"{blocks}. {coverage(result)}")
+    items = f"{count(len(rows), 'item')} with {count(len(result.hits), 'matching passage')}"
+    st.caption(f"{items}. {coverage(result)}")
 
 
 def found_sessions(result: ContentHits, sessions: Mapping[str, SessionRow], *, query: str) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
+from windowpane.report.alerts import alert_phrases, outcome_of
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count
@@ -29,11 +30,10 @@ from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
+    VISIBLE_ROWS,
     Firings,
     alert_frame,
-    alerts_headline,
     firing_key,
-    outcome_of,
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters
@@ -63,7 +63,9 @@ def main() -> None:
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            linked_headline(alerts_headline(listed), targets(filters.listing), PAGE)
+            linked_headline(
+                alert_phrases(listed.rows, listed.firing, more=listed.more), targets(filters.listing), PAGE
+            )
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
@@ -122,7 +124,7 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
         on_row=lambda row: address.update(PAGE, pick=firing_key(listed.rows[row])),
         selection_default={"selection": {"rows": [chosen]}},
         column_order=[name for name in frame if name not in HIDDEN],
-        height="content" if len(frame) <= 12 else 470,
+        height="content" if len(frame) <= VISIBLE_ROWS else 470,
         column_config={
             "severity": config.TextColumn(width=80),
             "fired": times.time_column("when", form="MM-DD HH:mm", width=84),

@@ -148,7 +148,7 @@ def session_table(listed: Fleet, now: float) -> None:
         column_order=[name for name in widgets.varying(frame, "session", "window") if name not in HIDDEN],
         numbers={"cost": None, "window": None, "lost": None},
         column_config={
-            "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=400),
+            "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
             "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"

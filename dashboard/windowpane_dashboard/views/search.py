@@ -11,7 +11,6 @@ from windowpane.store.reads.notes import Note
 from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
-from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
 from windowpane_dashboard.queries.titles import session_title, sessions_by_id
@@ -38,7 +37,7 @@ def main() -> None:
             count(size.contents, "captured passage") if snapshot.projects is None else "The captured content"
         )
         headline = f"{content} of {count(size.sessions, 'session')} can be searched."
-        search_bar(snapshot, position)
+        search_bar(position)
         if position.text:
             headline = results(snapshot, position) or headline
         elif snapshot.projects is None and not size.contents:
@@ -50,23 +49,21 @@ def main() -> None:
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
-    """Draw the query and the session with the values of the address."""
-    left, right = st.columns([3, 2])
-    left.text_input(
+def search_bar(position: SearchAddress) -> None:
+    """Draw the query of the address."""
+    st.text_input(
         "Search captured content",
         placeholder='words or parts of words; "in quotation marks" they stand together',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
-    session_filter(right, snapshot, PAGE, position.session)
     address.write(PAGE, position.to_query())
 
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
     """Draw the matches; return a sentence about their number."""
-    result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
-    notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
+    result = store_access.find_content(snapshot, ContentFilter(position.text or "", limit=HITS))
+    notes = snapshot.store.find_notes(position.text or "")
     names = {one.session_id for hit in result.hits for one in hit.occurrences} | {one.session_id for one in notes}
     rows = sessions_by_id(snapshot.store, names, recent=())
     titles = {name: session_title(row) for name, row in rows.items()}

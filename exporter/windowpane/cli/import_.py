@@ -104,12 +104,12 @@ def command(
     chosen = paths or recording_folders()
     if session is not None:
         chosen = [_recording_of(session, chosen)]
-    key = import_key(chosen, options._asdict())
     store_file = configured_store(None if store_path is None else str(store_path))
+    if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
+        _load_workers(chosen)
+    key = import_key(chosen, options._asdict())
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
-            _load_workers(chosen)
         reports = import_recordings(chosen, key, store_path, options, newest_first=newest_first, quiet=as_json)
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers

@@ -92,7 +92,8 @@ class Finding:
     dollars: float | None
     """Its price; None where no price is known or nothing has been lost yet."""
     evidence: tuple[Evidence, ...]
-    trial: Trial
+    trial: Trial | None
+    """None for cache breaks, which removing content does not avoid."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def _cache_breaks(data: SessionEvidence) -> Iterator[Finding]:
             )
             for turn, broken in worst
         ),
-        data.trial("hybrid"),
+        None,
     )
 
 

@@ -19,6 +19,7 @@ from windowpane.text.zones import zone_label
 
 MAXIMUM_NAME: Final = 60
 """Characters of a file or command in a headline."""
+_ID: Final = re.compile(r"[0-9a-f-]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def session_phrases(
     if row.regrets:
         verb = "was" if row.regrets == 1 else "were"
         largest = f" ({again})" if again else ""
-        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} needed again{largest}", "regrets"))
+        parts.append(Phrase(f"{count(row.regrets, 'removed item')} {verb} needed again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"
         parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
@@ -108,11 +109,11 @@ def session_phrases(
 def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
     """Return the file or command that was needed again with most tokens: `resume.go, 8,497 tokens`.
 
-    *regrets* are files or commands with their tokens; empty where none is named.
+    *regrets* are files or commands with their tokens, or ids, which name nothing; empty where none is named.
     """
     sums: Counter[str] = Counter()
     for target, size in regrets:
-        if target:
+        if target and not _ID.fullmatch(target):
             sums[target] += size
     if not sums:
         return ""
@@ -186,11 +187,9 @@ def _peak_limit(row: SessionRow) -> int | None:
 
 
 def _evictions(row: SessionRow) -> str:
-    """Return the removed blocks and tokens; of some removals only the tokens are recorded."""
+    """Return the number of removed items and their tokens; of some removals only the tokens are recorded."""
     size = f"{tokens(row.evicted_tokens)} tokens"
-    if not row.evicted_blocks:
-        return f"{size} removed, blocks not recorded"
-    return f"{count(row.evicted_blocks, 'block')} removed, {size}"
+    return f"{count(row.evicted_blocks, 'item')} removed, {size}" if row.evicted_blocks else f"{size} removed"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:

@@ -12,7 +12,7 @@ from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow, intact_events
 
-EVALUATIONS: Final = 2_000
+EVALUATIONS: Final = 1_000
 """Evaluated compactions that are read, the latest."""
 
 

@@ -32,11 +32,11 @@ def used_windows(quota: QuotaMeasured) -> str:
 
 
 def quota_text(forecast: QuotaForecast, now: float) -> str:
-    """Return the state of a window: `codex used 56% of its limit for 5 h, which resets in 3 h`."""
-    limit, reset = f"limit for {duration(forecast.minutes)}", duration((forecast.resets_at - now) / 60)
+    """Return the state of a window: `codex used 56% of its limit for 5 h; it resets in 3 h`."""
+    limit, reset = f"its limit for {duration(forecast.minutes)}", duration((forecast.resets_at - now) / 60)
     if forecast.runs_out_at is not None and forecast.runs_out_at <= now:
-        return f"{forecast.agent} used up its {limit}, which resets in {reset}"
-    used = f"{forecast.agent} used {percent(forecast.used_ratio)} of its {limit}, which resets in {reset}"
+        return f"{forecast.agent} used up {limit}; it resets in {reset}"
+    used = f"{forecast.agent} used {percent(forecast.used_ratio)} of {limit}; it"
     if forecast.runs_out_at is None:
-        return used
-    return f"{used} and runs out in {duration((forecast.runs_out_at - now) / 60)}"
+        return f"{used} resets in {reset}"
+    return f"{used} runs out in {duration((forecast.runs_out_at - now) / 60)} and resets in {reset}"

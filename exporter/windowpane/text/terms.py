@@ -29,7 +29,7 @@ TERMS: Final[dict[str, str]] = {
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("live", "turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "turn", "yellow, orange, red", "overflow", "block", "memory", "not in the recording", "compaction",
+        "live", "turn", "yellow, orange, red", "overflow", "memory", "not in the recording", "compaction",
         "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("compaction", "overflow", "needed again"),

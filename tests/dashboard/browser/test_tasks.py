@@ -234,7 +234,7 @@ def test_export_the_audit_log_of_one_session(reader: Person, tmp_path: Path) -> 
     reader.clicks(reader.page.get_by_role("link", name="Audit"))
     reader.page.wait_for_url("**/audit")
     reader.site.settle()
-    reader.picks("Session", LONGEST)
+    reader.picks("Search or filter", LONGEST)
     reader.page.wait_for_url(f"**session={LONGEST}*")
     reader.site.settle()
     with reader.page.expect_download(timeout=60_000) as download:

@@ -76,7 +76,7 @@ def test_every_kind_of_event_has_a_row_with_its_name(rich: Timeline) -> None:
         assert sorted(trace.x) == sorted(turns)
 
 
-def test_the_shape_of_an_alert_shows_its_severity(rich: Timeline) -> None:
+def test_an_alert_has_the_shape_of_its_severity(rich: Timeline) -> None:
     severities = ["info", "critical", "warning"]
     marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 3], "number": 1, "text": "", "severity": severities})
 
@@ -230,7 +230,7 @@ def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) ->
 
     figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets)
 
-    thread = next(trace for trace in figure.data if trace.name == "needed again")
+    thread = next(trace for trace in figure.data if trace.name == "removed and needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
     assert list(thread.x[:2]) == [17, 20]
-    assert list(thread.y[:2]) == [rows["R"], rows["N"]]
+    assert list(thread.y[:2]) == [rows["removed"], rows["needed again"]]

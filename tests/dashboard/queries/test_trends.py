@@ -39,7 +39,7 @@ def block(number: int, **values: Any) -> BlockRow:
 
 def filled(blocks: list[BlockRow]) -> pd.DataFrame:
     """The frame of a window that holds these blocks as they were counted."""
-    return fill_frame(window_frame(blocks, turn=1), blocks)
+    return fill_frame(window_frame(blocks), blocks)
 
 
 def test_a_week_starts_on_monday_and_sums_its_days() -> None:
@@ -72,6 +72,19 @@ def test_lines_beyond_the_sixth_are_summed() -> None:
 
 def test_an_empty_range_is_empty() -> None:
     assert trends([], TrendAddress()).frame.empty
+
+
+def test_a_release_is_marked_where_it_came_in() -> None:
+    """The first release of an agent may be older than the range."""
+    rows = [row(20_000, release="1"), row(20_000, agent="b", release="7"), row(20_001, release="1")]
+    rows += [row(20_002, release="2", cost_dollars=1.0), row(20_002, agent="b", release="8")]
+    ranged = trends(rows, TrendAddress())
+    figure = trend_chart(ranged, MEASURES[0], LIGHT)
+
+    assert list(ranged.releases.values()) == [["a 2", "b 8"]]
+    assert figure is not None
+    assert figure.data[-1].hovertext == ("2024-10-06, new: a 2, b 8",)
+    assert len(figure.layout.shapes) == 1
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])

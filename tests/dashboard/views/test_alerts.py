@@ -27,23 +27,20 @@ from windowpane.core.events import (
     NotificationFailed,
 )
 from windowpane.core.times import live_since
+from windowpane.report.alerts import alert_phrases, outcome_of, settings_text, silence_text
 from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import EventFilter
 from windowpane.store.records import AlertRow
 from windowpane_dashboard.queries.alerts import (
     alert_frame,
-    alerts_headline,
     at_named_turn,
     deliveries,
     delivery_state,
     delivery_text,
     firing_key,
-    outcome_of,
     read_firings,
     requested_firing,
-    settings_text,
-    silence_text,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, SessionAddress
 
@@ -98,8 +95,8 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
     assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
     assert frame.loc["Compaction soon", "ended"] == "fires now"
     assert frame.loc["Compaction soon", "delivery"] == ""
-    assert "1 warning" in sentence(alerts_headline(listed))
-    assert "1 message did not arrive" in sentence(alerts_headline(listed))
+    assert "1 warning" in sentence(alert_phrases(listed.rows, listed.firing))
+    assert "1 message did not arrive" in sentence(alert_phrases(listed.rows, listed.firing))
 
 
 def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
@@ -112,7 +109,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
     assert not outcome.now
     assert outcome.text == "until the recording stops"
     then = read_firings(alert_store, AlertFilters(), live_since(later))
-    assert sentence(alerts_headline(then)).startswith("Nothing fires now; ")
+    assert sentence(alert_phrases(then.rows, then.firing)).startswith("Nothing fires now; ")
 
 
 @pytest.mark.parametrize(

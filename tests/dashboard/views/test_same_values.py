@@ -37,7 +37,7 @@ def drawn_metrics(page: AppTest) -> Values:
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
         "Growth": "velocity",
-        "Needed again": "regrets", "Cost": "cost", "From the cache": "cached share",
+        "Cost": "cost", "From the cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}
 

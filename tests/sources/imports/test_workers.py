@@ -133,11 +133,17 @@ def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_on
     opened: list[FileReport] = []
 
     def open_one(workers: ReadingWorkers) -> None:
-        played = [
-            file for one in workers._workers for file in one.files if one.is_free or file is not one.current
-        ]
-        if played and not opened:
-            opened.extend(run("shared", played[-1].path, 0))
+        while not opened and any(one.files and not one.is_free for one in workers._workers):
+            played = [
+                file for one in workers._workers for file in one.files if one.is_free or file is not one.current
+            ]
+            if played:
+                opened.extend(run("shared", played[-1].path, 0))
+                return
+            workers._answer()
+            for one in workers._workers:
+                if one.connection.poll(0.01):
+                    workers._receive_from(one)
 
     reports = run("shared", sessions, 2, open_one)
     (first,) = opened[0].outcomes

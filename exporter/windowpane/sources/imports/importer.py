@@ -115,29 +115,36 @@ def import_paths(
     files = list(files_of(paths))
     reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
     recordings = [path for path in files if path not in reports]
-    read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
+    read = partial(_read, store=store, playback=playback, readers=readers, memory=memory)
     groups = list(groups_by_change(recordings)) if newest_first else [recordings]
-    changed = _changed(chain.from_iterable(groups), memory)
+    changed: dict[Path, FileState | None] = {}
+    for path in chain.from_iterable(groups):
+        state, report = _remembered(path, memory)
+        if report is None:
+            changed[path] = state
+        else:
+            reports[path] = report
     newest, older = (
         [path for path in chain.from_iterable(several) if path in changed]
         for several in (groups[:OUTLINED_GROUPS], groups[OUTLINED_GROUPS:])
     )
     if outline is not None:
         outline(newest, are_last=not older)
-    ahead = changed.keys() if workers is not None and workers.start(changed) else set[Path]()
+    ahead = workers if workers is not None and workers.start(changed) else None
     number = 0
     for position, group in enumerate(groups):
         if position == 1 and outline is not None and older:
             outline(older, are_last=True)
         ordered = by_start(group)
-        if workers is not None and ahead:
-            workers.add({path: changed[path] for path in ordered if path in ahead})
+        if ahead is not None:
+            ahead.add({path: changed[path] for path in ordered if path in changed})
         for path in ordered:
             number += 1
             if progress is not None:
                 progress(path, number=number, total=len(recordings))
-            report = workers.import_file(path) if workers is not None and path in ahead else None
-            reports[path] = report or read(path)
+            if path in changed:
+                report = None if ahead is None else ahead.import_file(path)
+                reports[path] = report or read(path, changed[path])
             if path not in given:
                 reports[path].skip_unknown()
     return [reports[path] for path in files]
@@ -184,14 +191,10 @@ def _skipped(path: Path) -> FileReport | None:
     return FileReport(path, skipped=reason, unknown=True) if reason else None
 
 
-def _changed(paths: Iterable[Path], memory: ImportMemory | None) -> dict[Path, FileState | None]:
-    """Return the files that changed since they were read, with their states."""
-    states = {path: None if memory is None else memory.state(path) for path in paths}
-    return {
-        path: state
-        for path, state in states.items()
-        if memory is None or state is None or memory.report(path, state) is None
-    }
+def _remembered(path: Path, memory: ImportMemory | None) -> tuple[FileState | None, FileReport | None]:
+    """Return the state of a file, and the report on it if it was read in this state."""
+    state = None if memory is None else memory.state(path)
+    return state, None if memory is None or state is None else memory.report(path, state)
 
 
 def import_file(
@@ -209,14 +212,34 @@ def import_file(
     *imported* holds the states of the sessions of a database that were imported: those that have others since are
     read, and added to it. Those without a change since *since* are not.
     """
-    state = None if memory is None else memory.state(path)
-    if memory is None or state is None:
-        return read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
-    report = memory.report(path, state)
-    if report is None:
-        report = read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
-        if not report.partly:
-            memory.remember(path, state, report)
+    state, report = _remembered(path, memory)
+    return report or _read(
+        path,
+        state,
+        store=store,
+        playback=playback,
+        readers=readers,
+        memory=memory,
+        imported=imported,
+        since=since,
+    )
+
+
+def _read(
+    path: Path,
+    state: FileState | None,
+    store: SessionStore,
+    *,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    memory: ImportMemory | None,
+    imported: dict[str, SessionState] | None = None,
+    since: float | None = None,
+) -> FileReport:
+    """Import one recording, and remember the report on it in the state before."""
+    report = read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
+    if memory is not None and state is not None and not report.partly:
+        memory.remember(path, state, report)
     return report
 
 
