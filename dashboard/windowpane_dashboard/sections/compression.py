@@ -148,7 +148,7 @@ def _facts(store: EventReader, fidelity: FidelityEvaluated | None) -> None:
     widgets.show_text("\n".join(lines))
     if fidelity.facts and st.toggle(f"Show all {count(len(fidelity.facts), 'fact')}", key="all_facts"):
         frame = widgets.without_empty(facts_frame(store, fidelity), "text")
-        widgets.table(frame, key="facts", alt="Facts of this compaction, the worst first")
+        widgets.table(frame, key="facts", alt="Facts of this compaction")
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
