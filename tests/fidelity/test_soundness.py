@@ -94,7 +94,6 @@ def test_what_the_statement_denies_is_found(statement: str, claim: str) -> None:
             "Fix session_store.py today.", "Fixed session_store.py, see session_stores.", [], id="plural"
         ),
         pytest.param("Retry 3 times in upload.", "Retry 3 times in upload, 5 in login.", [], id="both"),
-        pytest.param("Keep retries at 17.", "Retries are at 19 now.", ["ok, bump it to 19"], id="short answer"),
         pytest.param(
             "Move the reports from Django to FastAPI.",
             "FastAPI instead of Django for reports.",

@@ -352,8 +352,7 @@ class _Support:
     def has(self, other: _Other) -> bool:
         """Return whether a source has the value next to the same term, or near all the terms that it shares.
 
-        Of a quoted statement both are needed: only the same statement with that value supports it. A number may
-        also be the whole of a short answer.
+        Of a quoted statement both are needed: only the same statement with that value supports it.
         """
         text = "|".join(map(re.escape, other.spellings))
         is_count = is_number(other.value)
@@ -368,8 +367,6 @@ class _Support:
         least = len(touching) if other.is_exchanged else 1
         for source in self._sources:
             for match in islice(pattern.finditer(source), MAXIMUM_OCCURRENCES):
-                if is_count and not other.is_exchanged and len(source) <= SUPPORT_CHARACTERS:
-                    return True
                 near, close = (
                     source[max(0, match.start() - room) : match.end() + room].casefold()
                     for room in (around, CLOSE_CHARACTERS)
