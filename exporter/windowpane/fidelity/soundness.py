@@ -63,7 +63,7 @@ MAXIMUM_BETWEEN: Final = 24
 _SET: Final = re.compile(
     r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
 )
-_INSTEAD: Final = pattern_of("instead")
+_INSTEAD: Final = re.compile(pattern_of("instead").pattern)
 REJECTED_FIRST: Final = "ではなく"
 """The phrase behind what is not chosen."""
 WEB: Final = "//"
