@@ -189,7 +189,10 @@ def _wrong_values(
             if other is not None and not support.has(other):
                 kind: Kind = "wrong_number" if is_number(other.value) else "wrong_name"
                 claim = replacement.excerpt(span.start, span.end)
-                yield Contradiction(kind, whole, claim, value.text, other.value.text)
+                texts = value.text, other.value.text
+                if other.unit:
+                    texts = f"{texts[0]} {quantity_of(statement, position).unit}", f"{texts[1]} {other.unit}"
+                yield Contradiction(kind, whole, claim, *texts)
 
 
 class _Other(NamedTuple):
