@@ -60,7 +60,7 @@ PLANTED_EVERY = 3
 BEFORE = "before"
 NOT_REGRETTED = "not regretted"
 RECORDED_SHARE = 0.05
-"""Size of a summary as a share of the window: no less than any recorded one."""
+"""Size of a summary as a share of the window: about that of the largest recorded one."""
 EQUAL_COST = 1.05
 """Cost, as a share of the default's, up to which a setup is compared with it."""
 RESAMPLES = 2_000
@@ -108,7 +108,7 @@ verbatim in what the call sends.
 - No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
   *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
   tenth and the user's messages; in place of a model's text it repeats the newest sentences of the messages, in
-  at most {RECORDED_SHARE:.0%} of the window, as recorded agents do. What a model says in other words is not
+  at most {RECORDED_SHARE:.0%} of the window, as recorded agents do. What a model writes in other words is not
   measured. *Newest sentences* is the same with the room of the default's summaries, which no recorded agent uses.
   *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
 - *Cost* is the mean of the session's cost as a share of the default's: tokens at the price of fresh input, what
@@ -500,7 +500,7 @@ def verdict(found: Sequence[Table]) -> Iterator[str]:
     below: list[str] = []
     for table in found:
         for setup in table.setups:
-            if setup == table.default or table.cost(setup) > EQUAL_COST:
+            if setup in (table.default, BEFORE) or table.cost(setup) > EQUAL_COST:
                 continue
             for kind in table.kinds:
                 one = table.compared(setup, kind)
@@ -588,7 +588,7 @@ def main() -> None:
         print("\n".join(section(parts["tuning"], "Tuning half")))
         return
     setups = f", {', '.join(options.setups)} only" if options.setups else ""
-    share = f"This run: {len(chosen)} of {total} sessions, evenly spaced{setups}.\n{recorded_sizes(recorded)}\n"
+    share = f"This run: {len(chosen)} of {total} sessions, evenly spaced{setups}.\n{recorded_sizes(recorded)}"
     halves = (*section(parts["reported"], "Reported half"), *section(parts["tuning"], "Tuning half"))
     text = "\n".join([PREFACE, share, *halves])
     TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")

@@ -209,8 +209,8 @@ def summary() -> str:
     shares = ", ".join(f"{name} {share:.0%}" for name, share in SHARES.items())
     return (
         f"A summary has up to {SUMMARY_RATIO:.0%} of the usable tokens, and at most {SUMMARY_TOKENS:,} tokens. "
-        f"It grows by up to {SUMMARY_SHARE:.0%} of what it replaces beside the summary before. Goal, plan and "
-        f"look-up hints are whole. Of the rest each section has a share: {shares}."
+        f"The next one grows by up to {SUMMARY_SHARE:.0%} of what it newly replaces. Goal, plan and look-up "
+        f"hints are whole. Of the rest each section has a share: {shares}."
     )
 
 

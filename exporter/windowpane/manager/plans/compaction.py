@@ -24,7 +24,7 @@ SUMMARY_TOKENS: Final = 10_000
 SUMMARY_RATIO: Final = 0.35
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
 SUMMARY_SHARE: Final = 0.5
-"""Share of the replaced tokens that a summary may have beside the summaries among them, which are repeated."""
+"""Share of the replaced tokens that a summary may have in addition to the earlier summaries among them."""
 TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
 """Shares of the tail that are tried until the target can be met."""
 
