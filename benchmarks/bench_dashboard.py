@@ -198,9 +198,9 @@ def search(context: BrowserContext, url: str) -> None:
     page.locator(TABLE).first.wait_for(timeout=PATIENCE)
     page.wait_for_selector(SETTLED, timeout=PATIENCE)
     times = []
-    field = page.get_by_role("textbox", name="Search")
+    field = page.get_by_role("combobox", name="Search or filter")
     for word in ("evicted", "hybrid", "target", "tool_result", "marathon", "drop", "read", "final", "policy"):
-        field.fill(word)
+        field.fill(f"{word} ")  # with a space no option has it, so that it is text
         started = time.perf_counter()
         field.press("Enter")
         page.wait_for_function(f"new URLSearchParams(location.search).get('text') === '{word}'", timeout=PATIENCE)
@@ -273,7 +273,7 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets).to_json()
 
     def at_turn() -> None:
-        window_frame(store.blocks_at(LONGEST, middle), middle)
+        window_frame(store.blocks_at(LONGEST, middle))
         removed_blocks(store, LONGEST, middle)
         store.events(EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle))
 

@@ -63,7 +63,7 @@ def reads(turns: int) -> dict[str, Read]:
         "fleet: version": lambda store: store.version(),
         "session: row and notes": lambda store: (store.session(LONGEST), store.notes(LONGEST)),
         "session: timeline": lambda store: read_timeline(store, LONGEST),
-        "session: window at a turn": lambda store: window_frame(store.blocks_at(LONGEST, middle), middle),
+        "session: window at a turn": lambda store: window_frame(store.blocks_at(LONGEST, middle)),
         "session: removed blocks": lambda store: removed_blocks(store, LONGEST, middle),
         "session: events of a turn": lambda store: store.events(
             EventFilter(session_id=LONGEST, turn_from=middle, turn_to=middle)

@@ -1,10 +1,11 @@
 """Size of an installation: what each dependency and each extra brings, for the tables of docs/operating.md.
 
 Run `python benchmarks/installed_size.py` with the interpreter of an environment that holds the extras to measure,
-after `pip install --no-compile windowpane-observability[all]`. What is not installed is not listed. `--write`
-writes the sizes into the page.
+after `pip install windowpane-observability[all]`. What is not installed is not listed. `--write` writes the sizes
+into the page.
 A dependency of ours is counted alone; any other library that several require is counted with the first of them.
 An extra is counted with all it requires beyond the library alone, also what another extra brings as well.
+Compiled modules, which pip makes and uv does not, are counted only in the column that names them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ from packaging.requirements import Requirement
 
 OURS = "windowpane-observability"
 PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
+LARGE = 2.0
+"""Megabytes from which on a package of the dashboard has its own row."""
 
 
-def size_bytes(installed: Distribution) -> int:
-    """Return the bytes of a distribution's files, compiled modules not counted."""
-    paths = (installed.locate_file(file) for file in installed.files or () if file.suffix != ".pyc")
+def size_bytes(installed: Distribution, *, compiled: bool) -> int:
+    """Return the bytes of a distribution's files, with its *compiled* modules or without."""
+    files = (file for file in installed.files or () if compiled or file.suffix != ".pyc")
+    paths = map(installed.locate_file, files)
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def megabytes(names: list[str]) -> float:
-    return sum(size_bytes(distribution(name)) for name in names) / 1e6
+def megabytes(names: list[str], *, compiled: bool = False) -> float:
+    return sum(size_bytes(distribution(name), compiled=compiled) for name in names) / 1e6
 
 
 def required(name: str, extras: tuple[str, ...] = ()) -> Iterator[Requirement]:
@@ -71,6 +75,28 @@ def extras(alone: set[str]) -> dict[str, list[str]]:
     return {name: packages for name, packages in brought.items() if packages and name != "dev"}
 
 
+def dashboard_table(alone: set[str]) -> str:
+    """Return the table of what the dashboard brings: the large packages, and what Streamlit does not require."""
+    streamlit = with_requirements(Requirement("streamlit"), set(alone))
+    brought = extras(alone)["dashboard"]
+    ours = [name for name in brought if name not in streamlit]
+    large = [name for name in brought if name in ours or megabytes([name]) >= LARGE]
+    small = [name for name in brought if name not in large]
+    rows = [(name, [name], "Windowpane" if name in ours else "Streamlit") for name in large]
+    rows.sort(key=lambda row: -megabytes(row[1]))
+    rows += [
+        (f"{len(small)} others", small, "Streamlit"),
+        ("Streamlit with all it requires", streamlit, ""),
+        ("the extra", brought, ""),
+    ]
+    lines = ["| package | MB | with compiled modules | required by |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {name} | {megabytes(names):.0f} | {megabytes(names, compiled=True):.0f} | {by} |"
+        for name, names, by in rows
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     rows = library()
     alone = {name for names in rows.values() for name in names}
@@ -79,14 +105,18 @@ def main() -> None:
         cells = f"| {name} | {megabytes(brought):.1f} | {', '.join(brought[1:]) or '–'} |"
         print(cells)
         page = re.sub(rf"^\| {re.escape(name)} \|[^|]*\|[^|]*\|", cells, page, flags=re.MULTILINE)
-    total = f"is {megabytes(sorted(alone)):.0f} MB in {len(alone)} packages"
-    print(f"the library alone {total}")
-    page = re.sub(r"is \d+ MB in \d+ packages", total, page)
+    names = sorted(alone)
+    total = f"{megabytes(names):.0f} MB in {len(alone)} packages, {megabytes(names, compiled=True):.0f} MB with"
+    print(f"the library alone is {total} compiled modules")
+    page = re.sub(r"\d+ MB in \d+ packages, \d+ MB with", total, page)
     for name, packages in sorted(extras(alone).items()):
         largest = sorted(packages, key=lambda one: -megabytes([one]))[:5]
         cells = f"| `{name}` | {megabytes(packages):.0f} | {len(packages)} | {', '.join(largest)} |"
         print(cells)
         page = re.sub(rf"^\| `{name}` \|[^|]*\|[^|]*\|[^|]*\|", cells, page, flags=re.MULTILINE)
+    table = dashboard_table(alone)
+    print(table)
+    page = re.sub(r"\| package \| MB \|[^\n]*\n(\|[^\n]*\n)+", f"{table}\n", page)
     if "--write" in sys.argv:
         PAGE.write_text(page, encoding="utf-8")
 

@@ -726,7 +726,7 @@ def test_session_end_resolves_all_alerts() -> None:
     assert len(ended) == count == len(session.resolved())
     assert {event.at for event in ended} == {1_000.0 + 4}
     assert len(session.fired()) == count
-    assert session.engine.live_sessions == 0
+    assert len(session.engine._sessions) == 0
 
 
 def test_a_session_that_continues_in_its_stream_keeps_numbering() -> None:
@@ -758,7 +758,7 @@ def test_memory_is_bounded() -> None:
         session = Session(engine=engine, stream=f"s{i}")
         session.turns(0.95)
 
-    assert engine.live_sessions == 50
+    assert len(engine._sessions) == 50
 
 
 UTILIZATIONS = st.lists(st.one_of(st.none(), st.floats(0, 1.2)), max_size=60)

@@ -42,7 +42,7 @@ from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
 from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
 from windowpane.report.findings import findings, read_evidence
-from windowpane.report.headline import FactTotals, session_headline
+from windowpane.report.headline import FactTotals, sentence
 from windowpane.report.session_report import SessionReport
 from windowpane.report.turn_report import TurnReport
 from windowpane.sources.hooks.status import session_line
@@ -58,7 +58,6 @@ from windowpane_dashboard.queries.comparison import ComparedSession, differences
 from windowpane_dashboard.queries.compressions import read_compressions
 from windowpane_dashboard.queries.filters import AlertFilters, TrendAddress
 from windowpane_dashboard.queries.fleet import Fleet, fleet_frame
-from windowpane_dashboard.queries.replays import results_frame
 from windowpane_dashboard.queries.team import read_team, team_cost
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline
 from windowpane_dashboard.queries.trends import OTHERS, line_of, period_of, trends
@@ -305,6 +304,7 @@ def of_html_report(session: StoredSession) -> Values:
         for name, value, unit in re.findall(r"<div><span>(.*?)</span><b>(.*?)</b><span>(.*?)</span></div>", page)
     }
     heading = re.search(r"<p class=lead>(.*?)</p>", page)
+    lost = tiles["lost"][0].split(" of ")
     return {
         "headline": html.unescape(heading[1]) if heading else "",
         "utilization": tiles["window"][0],
@@ -312,9 +312,8 @@ def of_html_report(session: StoredSession) -> Values:
         "peak utilization": tiles["peak"][0],
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
         "velocity": tiles["growth"][0],
-        "blocks evicted": tiles["removed"][0],
-        "tokens evicted": tiles["removed"][1].partition(" tokens")[0],
-        "fidelity": tiles["facts kept"][0],
+        "tokens evicted": tiles["removed"][0],
+        **(dict(zip(("facts lost", "facts"), lost, strict=True)) if len(lost) == 2 else {}),
         "regrets": tiles["needed again"][0],
         "cost": tiles["cost"][0],
         "cached share": tiles["cost"][1].removeprefix("cache "),
@@ -421,22 +420,16 @@ def of_session_page(session: StoredSession) -> Values:
     """The headline, the chart's frame, the compressions and the findings of the session page."""
     row, timeline = session.row, session.timeline
     turns, compressions = timeline.turns, read_compressions(session.store, row.session_id)
-    sizes = [one.sizes for one in compressions]
+    sizes = [
+        one.data if one.window is None or one.data.scope == "content" else one.window for one in compressions
+    ]
     own = turns[~turns["turn"].isin(session.copied_turns)]
     costs = own["cost_dollars"].dropna()
     read = findings(read_evidence(session.store, row, session.store.turns(row.session_id)))
     values: dict[str, object] = {
         "turns": timeline.ended_turns,
         "open turn": timeline.open_turn,
-        "headline": session_headline(
-            row,
-            worst_turn=timeline.worst_turn,
-            open_turn=timeline.open_turn,
-            facts=timeline.facts,
-            lost_rules=timeline.lost_rules,
-            again=timeline.largest_again,
-            live=False,
-        ),
+        "headline": sentence(timeline.headline(row, live=False)),
         "tokens sent": own["input_tokens"].sum() or None,
         "output tokens": own["output_tokens"].sum(),
         "cached tokens": own["cache_read_tokens"].sum(),
@@ -488,24 +481,10 @@ def of_compare_page(session: StoredSession) -> Values:
     side = ComparedSession(session.row, session.timeline, tuple(session.alerts))
     cells = differences(side, side).set_index("measure")["A"]
     names = {
-        "window limit, tokens": "limit", "turns": "turns", "peak utilization": "peak utilization",
-        "worst zone": "worst zone", "overflows": "overflows", "tokens sent": "tokens sent",
-        "output tokens": "output tokens", "cost": "cost", "input from the cache": "cached share",
-        "blocks removed": "blocks evicted", "tokens removed": "tokens evicted", "compactions": "compressions",
-        "facts lost or contradicted": "facts lost", "facts kept, last compaction": "fidelity",
-        "blocks needed again": "regrets",
-        "critical alerts": "critical alerts", "warnings": "warnings",
-    }  # fmt: skip
-    return {label: cells[name] for name, label in names.items()}
-
-
-def of_replay_page(session: StoredSession) -> Values:
-    """The line of the session as it was recorded, above its replays."""
-    cells = results_frame((), [session.row]).iloc[0]
-    names = {
-        "overflows": "overflows", "tokens sent": "tokens sent", "dollars": "cost", "cached": "cached share",
-        "removed blocks": "blocks evicted", "compactions": "compressions", "names kept": "fidelity",
-        "needed again": "regrets", "peak": "peak utilization",
+        "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
+        "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
+        "input from the cache": "cached share", "compactions": "compressions",
+        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 
@@ -634,7 +613,6 @@ SURFACES: Mapping[str, Callable[[StoredSession], Values]] = {
     "session page": of_session_page,
     "alerts page": of_alerts_page,
     "compare page": of_compare_page,
-    "replay page": of_replay_page,
 }
 
 TEXTS: Mapping[str, Sequence[Callable[[Any], str]]] = {
@@ -764,14 +742,14 @@ def _trends_disagreeing(store: SqliteStore, counted: Sequence[SessionRow]) -> li
     repeated = store.repeated_days(days=36_500, until=until)
     days = {row.session_id: store.session_days(row.session_id) for row in counted}
     lines = []
-    for by, period in (("agent", "week"), ("model", "week"), ("release", "day")):
-        position = TrendAddress(by=by, period=period)
+    for by, days_drawn in (("agent", "90"), ("model", "90"), ("release", "7")):
+        position = TrendAddress(by=by, days=days_drawn)
         drawn = trends(rows, position, repeated).frame
         frame = drawn[drawn["line"] != OTHERS]
         expected: dict[tuple[object, str], set[str]] = {}
         for session_id, recorded in days.items():
             for row in recorded:
-                expected.setdefault((period_of(row, position), line_of(row, position)), set()).add(session_id)
+                expected.setdefault((period_of(row, position), line_of(row, by)), set()).add(session_id)
         for key, sessions in zip(
             zip(frame["period"], frame["line"], strict=True), frame["sessions"], strict=True
         ):

@@ -151,7 +151,16 @@ def test_a_new_window_ends_the_rules_of_the_one_before() -> None:
         ("Retry a request 17 times at most.", "Retry a request 19 times at most."),
         ("Always run `mise test` before a commit.", "Always run `npm test` before a commit."),
         ("Include alt text for images.", "Do not include alt text for images."),
+        ("Never push to a remote without asking me.", "Feel free to push to a remote, no need to ask."),
+        ("Never push to a remote without asking me.", "Push to a remote without asking."),
+        ("Ask before you drop a database table.", "Database tables may be dropped without asking."),
+        ("Tests must pass before you open a request.", "Open a request before tests pass."),
+        ("Always enable the cache of the proxy.", "Always disable the cache of the proxy."),
         ("Pushe niemals auf den Branch main.", "Pushe immer auf den Branch main."),
+        ("Pushe niemals ohne Rückfrage auf main.", "Auf main pushen ist ohne Rückfrage erlaubt."),
+        ("Ne pousse jamais sur main sans demander.", "Pas besoin de demander avant de pousser sur main."),
+        ("Nunca hagas push a main sin preguntarme.", "No hace falta preguntar antes de hacer push a main."),
+        ("未经我的同意不要推送到主分支。", "推送到主分支不需要我的同意。"),
         ("Ne pousse jamais sur la branche main.", "Tu peux pousser sur la branche main."),
         ("Nunca hagas push a la rama main.", "Puedes hacer push a la rama main."),
         ("不要推送到 main 分支。", "可以推送到 main 分支。"),
@@ -163,6 +172,25 @@ def test_a_reversed_rule_is_contradicted_in_six_languages(rule: str, reversal: s
 
     assert ComparedText([text]).match(rule).match == "contradicted"
     assert ComparedText([text.replace(reversal, rule)]).match(rule).match == "verbatim"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("Ask before you delete a database table.", "Do not delete a database table without asking."),
+        ("Ask before you delete a database table.", "Never delete database tables unless the user confirmed."),
+        ("Tests must pass before you open a request.", "Do not open a request before tests pass."),
+        ("Only use the staging cluster for load tests.", "Load tests must not use another cluster than staging."),
+        ("Do not modify the files under vendor/.", "Files outside vendor/ may be modified."),
+        ("Always run the linter before committing.", "The linter was not run yet before committing."),
+        ("The cache should never be disabled in tests.", "The cache should always be enabled in tests."),
+        ("Lance toujours les tests avant de committer.", "Ne committe jamais sans lancer les tests."),
+        ("不要修改 vendor 目录下的文件。", "没有修改 vendor 目录下的文件。"),
+        ("コミットする前に必ずテストを実行してください。", "テストを実行せずにコミットしないこと。"),
+    ],
+)
+def test_the_same_meaning_with_another_negation_and_a_report_do_not_contradict(rule: str, text: str) -> None:
+    assert ComparedText([text]).match(rule).match != "contradicted"
 
 
 def test_another_rule_of_the_same_form_does_not_contradict() -> None:

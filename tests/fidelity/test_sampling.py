@@ -38,7 +38,7 @@ def drive(judge: SampledJudge, sink: RecordingSink, *, turns: int = 60) -> None:
             window.add_user(talk(n))
             window.on_turn_start()
             window.on_turn_end(reply(n))
-        assert judge.drain(WAIT_SECONDS)
+        assert judge._worker.wait(WAIT_SECONDS)
 
 
 def judged(sink: RecordingSink) -> list[FidelityEvaluated]:
@@ -151,7 +151,7 @@ def test_a_judgment_of_a_session_that_has_ended_is_let_go(held: Held) -> None:
 
     held.go.set()
 
-    assert judge.drain(WAIT_SECONDS)
+    assert judge._worker.wait(WAIT_SECONDS)
     assert sink.events[-1].type == "session.ended"
 
 
@@ -179,7 +179,7 @@ def test_a_listener_receives_the_judgment() -> None:
             window.add_user(talk(n))
             window.on_turn_start()
             window.on_turn_end(reply(n))
-        assert judge.drain(WAIT_SECONDS)
+        assert judge._worker.wait(WAIT_SECONDS)
 
     assert "judge" in heard
 
@@ -237,7 +237,7 @@ def test_an_async_session_is_judged_too() -> None:
                 window.add_user(talk(n))
                 await window.on_turn_start()
                 await window.on_turn_end(reply(n))
-            assert await asyncio.to_thread(judge.drain, WAIT_SECONDS)
+            assert await asyncio.to_thread(judge._worker.wait, WAIT_SECONDS)
 
     asyncio.run(loop())
 

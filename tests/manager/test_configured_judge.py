@@ -70,7 +70,7 @@ def test_a_judge_named_in_the_file_uses_the_settings_of_the_file(folder: Path) -
                 f"port_{n}: {n}\n" + filler(200, tag=f"a{n}x"),
             )
         assert judge is not None
-        assert judge.drain(WAIT_SECONDS)
+        assert judge._worker.wait(WAIT_SECONDS)
     accepted = [event for event in sink.of(ContentCompressed) if event.outcome == "accepted"]
     judged = [found for found in sink.of(FidelityEvaluated) if found.method == "judge"]
 

@@ -58,6 +58,7 @@ def test_content_that_was_sent_again_has_its_share_of_the_cost(kind: str, column
 
     assert (finding.kind, finding.evidence[0].turn) == (kind, 2)
     assert finding.dollars == pytest.approx(0.10 * (most + less) / 10_000)
+    assert finding.trial is not None
     assert finding.trial.window_tokens == 100_000
     assert finding.trial.policies
     assert findings(SessionEvidence(session(), [turn(1, **{column: less})], blocks=blocks)) == ()

@@ -19,7 +19,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.vocabulary import ZONES
 from windowpane.core.window.blocks import Block
-from windowpane.report.headline import FactTotals, fleet_phrases, largest_again, sentence, session_headline
+from windowpane.report.headline import FactTotals, fleet_phrases, largest_again, sentence, session_phrases
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.events import content_counts, describe_event
 from windowpane.text.formats import (
@@ -81,6 +81,10 @@ def row(**changes: Any) -> SessionRow:
         last_event="turn.ended",
     )  # fmt: skip
     return replace(plain, **changes)
+
+
+def headline(given: SessionRow, **details: Any) -> str:
+    return sentence(session_phrases(given, **details))
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
@@ -197,22 +201,24 @@ def test_numbers_are_formatted_as_documented(given: str, expected: str) -> None:
 
 
 def test_the_headline_of_a_session_names_its_problems() -> None:
-    text = session_headline(
+    text = headline(
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
         facts=FactTotals(61, 40, 7, 13, 1),
-        again=largest_again([("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]),
+        again=largest_again(
+            [("aa176f6", 9_000), ("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]
+        ),
     )
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
-        "7 recoverable; 12 blocks removed, 18,400 tokens; "
-        "3 removed blocks were needed again (resume.go, 8,497 tokens)."
+        "7 recoverable; 12 items removed, 18,400 tokens; "
+        "3 removed items were needed again (resume.go, 8,497 tokens)."
     )
 
 
 def test_the_headline_counts_what_is_visible_and_claims_no_absence_of_loss() -> None:
-    text = session_headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0))
+    text = headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0))
 
     assert "2 compactions kept 20 of 27 facts, 7 recoverable" in text
     assert "no loss" not in text
@@ -221,11 +227,11 @@ def test_the_headline_counts_what_is_visible_and_claims_no_absence_of_loss() -> 
 def test_the_highest_share_is_of_the_limit_that_it_was_measured_against() -> None:
     changed = row(limit_tokens=1_000_000, peak_used_tokens=186_000, peak_utilization=186_000 / 200_000)
 
-    assert "highest 93% of 200,000 tokens" in session_headline(changed)
+    assert "highest 93% of 200,000 tokens" in headline(changed)
 
 
 def test_an_unknown_limit_is_not_called_green() -> None:
-    text = session_headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
+    text = headline(row(limit_tokens=None, peak_utilization=None, worst_zone=None))
 
     assert text.startswith("The limit of the window is unknown")
     assert "green" not in text
@@ -235,19 +241,19 @@ def test_the_headline_of_the_fleet_counts_sessions_that_need_attention() -> None
     def headline(totals: FleetTotals) -> str:
         return sentence(fleet_phrases(totals))
 
-    totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 2, 3, 2, 1, 0, 1, 1)
+    totals = FleetTotals({"red": 1, "green": 2, None: 901}, 3.5, 100, 80, 4, 3, 2, 1, 0, 1, 1)
 
     assert headline(totals) == ("2 of 3 live sessions need you (1 with a critical alert, 1 in red, 1 red soon).")
     quiet = replace(totals, live=1, live_needing_attention=0)
     assert headline(quiet) == "1 live session, none in red or with a warning."
     assert headline(replace(quiet, live=0)) == (
-        "No session is live. 904 sessions recorded, 4 of them reached red; 2 needed removed content again."
+        "No session is live. 904 sessions recorded, 4 of them reached red."
     )
-    assert headline(replace(quiet, live=0, regretting=0, reached_red=0)) == (
+    assert headline(replace(quiet, live=0, reached_red=0)) == (
         "No session is live. 904 sessions recorded, none of them reached red."
     )
 
 
 def test_an_alert_of_a_session_that_is_over_does_not_fire() -> None:
-    assert "2 alerts firing" in session_headline(row(firing=2), live=True)
-    assert "2 alerts never resolved" in session_headline(row(firing=2), live=False)
+    assert "2 alerts firing" in headline(row(firing=2), live=True)
+    assert "2 alerts never resolved" in headline(row(firing=2), live=False)

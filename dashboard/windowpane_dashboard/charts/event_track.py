@@ -1,4 +1,4 @@
-"""The event track below the window's chart: one row for each kind of event, letters where there is room."""
+"""The event track below the window's chart: one row of dots for each kind of event, named at its end."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from windowpane_dashboard.style.theme import Palette
 ROW_PIXELS: Final = 19
 TRACK_PIXELS: Final = 110
 """All rows together at most, so that the selected turn below the chart stays on the first screen."""
-NARROW_PIXELS: Final = 226
-"""The width of the turns on a narrow page, where marks with letters do not touch; between them are dots."""
-DOT_PIXELS: Final = 8
+DOT_PIXELS: Final = 10
+SYMBOLS: Final = {"critical": "diamond", "warning": "triangle-up"}
+"""Shapes of alerts by severity; all else is round."""
 MAXIMUM_MARKS: Final = 2_000
 """Marks of a row, those that represent most events."""
 MAXIMUM_LINKS: Final = 300
@@ -41,13 +41,10 @@ def add_event_track(
     kinds: tuple[EventMark, ...],
     palette: Palette,
     regrets: pd.DataFrame | None = None,
-    *,
-    turns: float,
 ) -> None:
     """Add the rows of the track on the second vertical axis, the first kind on top.
 
-    *turns* is the length of the horizontal axis. Each of the *regrets* is a line from the removal to
-    the turn in which the content was needed again.
+    Each of the *regrets* is a line from the removal to the turn in which the content was needed again.
     """
     rows = len(kinds)
     if regrets is not None and len(regrets):
@@ -55,14 +52,15 @@ def add_event_track(
     for index, mark in enumerate(kinds):
         of_kind = marks[marks["letter"] == mark.letter]
         of_kind = of_kind.loc[of_kind["number"].nlargest(MAXIMUM_MARKS).index].sort_values("turn")
-        _add_row(figure, of_kind, mark, rows - 1 - index, palette, pixels=row_pixels(rows), turns=turns)
+        _add_row(figure, of_kind, mark, rows - 1 - index, palette)
     figure.update_layout(
         yaxis2=axis(
             palette,
             anchor="x",
             range=(-0.6, rows - 0.4),
             tickvals=list(range(rows)),
-            ticktext=[mark.letter for mark in reversed(kinds)],
+            ticktext=[mark.label for mark in reversed(kinds)],
+            side="right",
             gridcolor=palette.grid,
             ticklabelstandoff=6,
             tickfont={"color": palette.muted, "size": min(11, row_pixels(rows) - 1)},
@@ -78,40 +76,30 @@ def _add_links(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], p
     figure.add_scatter(
         x=np.column_stack([largest["turn_left"], largest["turn"], gap]).ravel(),
         y=np.column_stack([start, end, gap]).ravel(),
-        yaxis="y2", mode="lines", name="needed again", showlegend=False, hoverinfo="skip",
+        yaxis="y2", mode="lines", name="removed and needed again", showlegend=False, hoverinfo="skip",
         line={"color": palette.accent, "width": 1.4},
     )  # fmt: skip
 
 
-def _add_row(
-    figure: go.Figure,
-    of_kind: pd.DataFrame,
-    mark: EventMark,
-    row: int,
-    palette: Palette,
-    *,
-    pixels: int,
-    turns: float,
-) -> None:
-    pixels = min(16, pixels)
-    of_kind = of_kind.assign(lettered=_lettered(of_kind, apart=pixels * turns / NARROW_PIXELS))
-    of_kind = of_kind.sort_values("lettered", kind="stable")  # no dot covers a letter
-    size = np.where(of_kind["lettered"], pixels, DOT_PIXELS)
+def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette) -> None:
     of_severity = {str(severity): color for severity, color in palette.severities.items()}
-    colors = [of_severity.get(severity, palette.event) for severity in of_kind["severity"]]
-    opaque = {"marker": {"opacity": 1}, "textfont": {"color": palette.on_event}}
-    rim = {"color": palette.background, "width": 1}  # marks that overlap stay apart
+    opaque = {"marker": {"opacity": 1}}
+    of_kind = of_kind.sort_values("severity", key=lambda names: names.isin(SYMBOLS), kind="stable")  # on top
     figure.add_scatter(
         x=of_kind["turn"].to_numpy(),
         y=np.full(len(of_kind), row),
         yaxis="y2",
-        name=f"{mark.letter} {mark.label}",
+        name=mark.label,
         showlegend=False,
         cliponaxis=False,
-        mode="markers+text",
-        marker={"size": size, "color": colors, "opacity": 1, "line": rim},
-        text=np.where(of_kind["lettered"], mark.letter, ""),
-        textfont={"color": palette.on_event, "size": min(10, pixels - 3), "weight": 700},
+        mode="markers",
+        marker={
+            "size": DOT_PIXELS,
+            "color": [of_severity.get(severity, palette.event) for severity in of_kind["severity"]],
+            "symbol": [SYMBOLS.get(severity, "circle") for severity in of_kind["severity"]],
+            "opacity": 1,
+            "line": {"color": palette.background, "width": 1},  # marks that overlap stay apart
+        },
         selected=opaque,
         unselected=opaque,
         hovertext=[
@@ -120,14 +108,3 @@ def _add_row(
         ],
         hovertemplate="%{hovertext}<extra></extra>",
     )
-
-
-def _lettered(of_kind: pd.DataFrame, *, apart: float) -> list[bool]:
-    """Return which marks have a letter: those that are so many turns *apart*, the most severe first."""
-    marks = list(zip(of_kind["severity"], of_kind["turn"], strict=True))
-    chosen: list[float] = []
-    for severity in ("critical", "warning", "info", ""):
-        for of_mark, turn in marks:
-            if of_mark == severity and all(abs(turn - other) >= apart for other in chosen):
-                chosen.append(turn)
-    return [turn in chosen for _, turn in marks]

@@ -11,11 +11,9 @@ _SWATCH: Final = "display:inline-block;width:14px;height:10px;margin-right:5px;"
 
 
 def legend_html(figure: go.Figure) -> str:
-    """Return the names of the areas and lines with their colors, then the letters of the event track."""
+    """Return the names of the areas and lines with their colors."""
     areas = [trace for trace in figure.data if trace.name and trace.showlegend is not False]
-    letters = [trace for trace in figure.data if trace.yaxis == "y2" and trace.hovertext is not None]
     items = [f'<i style="{_SWATCH}{_look(trace)}"></i>{escape(trace.name)}' for trace in areas]
-    items += [escape(trace.name) for trace in letters]
     spans = "".join(f'<span style="white-space:nowrap">{item}</span>' for item in items)
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{spans}</div>'
 

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from windowpane.store.replays import ReplayRunRow
 from windowpane.text.formats import tokens, tokens_short
 from windowpane_dashboard.charts.layout import apply_layout, axis, axis_title, escape_label
+from windowpane_dashboard.queries.replays import setup_title
 from windowpane_dashboard.style.theme import Palette, translucent
 
 PANE_PIXELS: Final = 120
@@ -45,7 +46,7 @@ def replay_panes(runs: Sequence[ReplayRunRow], palette: Palette) -> go.Figure:
             nticks=4,
         )
         figure.add_annotation(
-            x=0, xref="paper", y=high, yref="paper", text=escape_label(run.setup), showarrow=False,
+            x=0, xref="paper", y=high, yref="paper", text=escape_label(setup_title(run)), showarrow=False,
             xanchor="left", yanchor="bottom", font={"size": 12, "color": palette.text},
         )  # fmt: skip
         figure.add_annotation(
@@ -73,9 +74,9 @@ def _add_pane(figure: go.Figure, run: ReplayRunRow, index: int, palette: Palette
     limit = run.limit_tokens
     pane = {"yaxis": "y" if index == 0 else f"y{index + 1}", "showlegend": False}
     figure.add_scatter(
-        x=turn, y=np.array(run.timeline), mode="lines", name=run.setup, fill="tozeroy", **pane,
+        x=turn, y=np.array(run.timeline), mode="lines", name=setup_title(run), fill="tozeroy", **pane,
         line={"width": 0.8, "color": color}, fillcolor=translucent(color, 0.6),
-        hovertext=[escape_label(f"{run.setup}\ncall {round(at)}: {tokens(size)} of {tokens(limit)} tokens")
+        hovertext=[escape_label(f"{setup_title(run)}\ncall {round(at)}: {tokens(size)} of {tokens(limit)} tokens")
                    for at, size in zip(turn, run.timeline, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from html import escape
 from typing import Final
@@ -11,7 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane_dashboard.charts.layout import apply_layout, axis, escape_label
-from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends, values_of
+from windowpane_dashboard.queries.trends import OTHERS, TrendMeasure, Trends
 from windowpane_dashboard.style.sanitize import sanitized
 from windowpane_dashboard.style.theme import Palette
 
@@ -20,6 +21,7 @@ MARGIN: Final = timedelta(days=2)
 DAY: Final = timedelta(days=1)
 TICKS: Final = 5
 """Dates that fit below a narrow chart. Each is another day: the browser would repeat one every twelve hours."""
+LISTED_RELEASES: Final = 4
 SYMBOLS: Final = {
     "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "cross": "✚", "x": "✖", "circle-open": "○",
 }  # fmt: skip
@@ -63,12 +65,17 @@ def trend_legend(ranged: Trends, palette: Palette) -> str:
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED_RELEASES} more" if len(names) > LISTED_RELEASES else ""
+    return f"{', '.join(names[:LISTED_RELEASES])}{more}"
+
+
 def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.Figure | None:
     """Draw one measure; None where no period has a value."""
     looks = line_looks(ranged, palette)
     figure = go.Figure()
     for line, frame in ranged.frame.groupby("line", sort=False):
-        values = values_of(frame, measure.name)
+        values = frame[measure.name]
         if values.isna().all():
             continue
         color, dash, symbol = looks[str(line)]
@@ -84,16 +91,15 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
-    top = max(float(trace.y.max()) for trace in figure.data)
-    for mark in ranged.marks:
-        if mark.measure == measure.name:
-            figure.add_vline(x=mark.period, line={"color": palette.outline, "width": 1, "dash": "dot"})
-            change = " to ".join(measure.text(value) for value in (mark.before, mark.after))
-            figure.add_scatter(
-                x=[mark.period], y=[top], mode="markers", showlegend=False, hoverinfo="text",
-                hovertext=[escape_label(f"{mark.agent} {mark.release}\nper session: {change}")],
-                marker={"symbol": "triangle-down", "size": 9, "color": palette.outline}, cliponaxis=False,
-            )  # fmt: skip
+    for period in ranged.releases:
+        figure.add_vline(x=period, line={"color": palette.outline, "width": 1, "dash": "dot"})
+    new = [f"{period:%Y-%m-%d}, new: {_listed(names)}" for period, names in ranged.releases.items()]
+    figure.add_scatter(
+        x=list(ranged.releases), y=[0] * len(new), mode="markers", showlegend=False,
+        hovertext=[escape_label(text) for text in new],
+        hovertemplate="%{hovertext}<extra></extra>", cliponaxis=False,
+        marker={"symbol": "triangle-up", "size": 9, "color": palette.outline},
+    )  # fmt: skip
     first, last = _around(ranged.frame["period"])
     apply_layout(figure, palette, height=180, margin={"l": 52, "r": 20, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(

@@ -91,14 +91,14 @@ def window_chart(
     if axes is not None:
         x_range, top = _x_range(axes.first, axes.last), axes.top
     figure = go.Figure()
-    add_limits(figure, spans, palette, first=x_range[0], end=x_range[1], top=top)
+    add_limits(figure, spans, turns, palette, first=x_range[0], end=x_range[1], top=top)
     _add_components(figure, sampled, palette)
     _add_drops(figure, turns, palette)
     add_forecast(figure, turns.iloc[-1], palette, turns_ahead=ahead)
     _add_touch(figure, sampled, palette)
     tracks = event_kinds(marks)
     if tracks:
-        add_event_track(figure, marks, tracks, palette, regrets, turns=x_range[1] - x_range[0])
+        add_event_track(figure, marks, tracks, palette, regrets)
     return _arranged(figure, palette, tracks=len(tracks), x_range=x_range, top=top)
 
 
@@ -207,7 +207,7 @@ def _arranged(
     inner, ground = _inner_pixels(tracks), _ground(tracks)
     apply_layout(
         figure, palette, height=inner + margin_top + margin_bottom, clickmode="event",
-        margin={"l": 44, "r": 88, "t": margin_top, "b": margin_bottom},
+        margin={"l": 44, "r": 98, "t": margin_top, "b": margin_bottom},
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(

@@ -35,17 +35,26 @@ def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
 
 
 def add_limits(
-    figure: go.Figure, spans: Sequence[LimitSpan], palette: Palette, *, first: float, end: float, top: float
+    figure: go.Figure,
+    spans: Sequence[LimitSpan],
+    turns: pd.DataFrame,
+    palette: Palette,
+    *,
+    first: float,
+    end: float,
+    top: float,
 ) -> None:
-    """Add zone bands, reserve, red line and limit line for the turns of each limit."""
+    """Add zone bands, reserve, the lines of red and the limit for the turns of each limit, and of compaction."""
     drawn = spans[-MAXIMUM_SPANS:]
     for index, span in enumerate(drawn):
         start = max(first, span.first_turn - 0.5) if index else first
         stop = drawn[index + 1].first_turn - 0.5 if index + 1 < len(drawn) else end
         if span.limits is not None and stop > start:
             _add_span(figure, span.limits, palette, start=start, stop=stop, top=top)
+    _add_compaction(figure, turns, palette, top=top)
     if drawn and drawn[-1].limits is not None:
-        _add_labels(figure, drawn[-1].limits, palette, top=top)
+        compaction = float(turns["compaction_tokens"].iloc[-1])
+        _add_labels(figure, drawn[-1].limits, compaction, palette, top=top)
 
 
 def _add_span(
@@ -72,6 +81,19 @@ def _add_span(
         _add_reserve(figure, limits, palette, start=start, stop=stop)
 
 
+def _add_compaction(figure: go.Figure, turns: pd.DataFrame, palette: Palette, *, top: float) -> None:
+    """Add the level at which the agent compacts; before it was known, the first known one."""
+    level = turns["compaction_tokens"].bfill()
+    level = level[(level <= top) & (level < turns["limit_tokens"])]
+    level = level[level.ne(level.shift()) | level.ne(level.shift(-1))]
+    if len(level):
+        figure.add_scatter(
+            x=turns["turn"][level.index].to_numpy(), y=level.to_numpy(), mode="lines", name="compaction",
+            showlegend=False, hoverinfo="skip",
+            line={"color": palette.text, "dash": "dash", "width": 1.4, "shape": "hv"},
+        )  # fmt: skip
+
+
 def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, start: float, stop: float) -> None:
     low, high = limits.usable_tokens, limits.limit_tokens
     first = not any(trace.legendgroup == "reserve" for trace in figure.data)
@@ -86,12 +108,15 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
     )  # fmt: skip
 
 
-def _add_labels(figure: go.Figure, limits: WindowLimits, palette: Palette, *, top: float) -> None:
-    """Names of the limit and the zones at the right edge, the more important where two would touch."""
+def _add_labels(
+    figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
+) -> None:
+    """Names of the limit, the compaction and the zones at the right edge, the more important where two touch."""
     starts = zone_starts(limits)
     above_red = min(starts["red"] + LABEL_SHARE * top, top)
     wanted: list[tuple[float, str, str]] = [
-        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text)
+        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text),
+        (compaction, f"compacts at {tokens_short(compaction)}", palette.text),
     ]
     for zone in ("red", "overflow", "orange", "yellow"):
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"

@@ -28,14 +28,12 @@ class NumberFormat:
 
 WHOLE: Final = NumberFormat("localized")
 """Tokens, turns and counts in full: the format of every column without another one."""
-SCORE: Final = NumberFormat("%.2f")
 DOLLARS: Final = NumberFormat("$%.2f", formats.dollars)
 SHARE: Final = NumberFormat("percent", formats.percent)
 BAR_SHARE: Final = NumberFormat("percent")
 """A share that the browser draws as a bar."""
 SMALL_SHARE: Final = NumberFormat("percent", formats.small_percent)
 SECONDS: Final = NumberFormat("%.1f s", formats.seconds)
-TOKENS_SHORT: Final = NumberFormat("compact", formats.tokens_short)
 
 Numbers = Mapping[str, NumberFormat | None]
 """The formats of columns by name; None where the table's style formats them already."""

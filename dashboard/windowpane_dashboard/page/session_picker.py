@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamlit.delta_generator import DeltaGenerator
-
 from windowpane.store.records import SessionRow
-from windowpane_dashboard.page import store_access, widgets
+from windowpane_dashboard.page import store_access
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.titles import picker_label
 
 OFFERED: Final = 200
 """Sessions in a picker; any other is chosen by its address."""
@@ -23,19 +20,3 @@ def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[st
         if older is not None:
             rows[older.session_id] = older
     return rows
-
-
-def session_filter(
-    bar: DeltaGenerator, snapshot: StoreSnapshot, page: str, selected: str | None, *, clears: tuple[str, ...] = ()
-) -> None:
-    """Draw the filter by session in *bar*; a choice changes the address of *page*, and *clears* others of it."""
-    rows = offered_sessions(snapshot, selected)
-    widgets.filter_select(
-        bar,
-        "Session",
-        list(rows),
-        selected,
-        page=page,
-        clears=clears,
-        format_func=lambda session_id: picker_label(rows[session_id]) if session_id in rows else session_id,
-    )

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import streamlit as st
 
 from windowpane.config.paths import READ_ONLY_VARIABLE, default_store
+from windowpane.core.names import repository_name
 from windowpane.core.store_names import StoreName, StoreUrl
 from windowpane.core.times import live_since
 from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice, read_advice
@@ -190,15 +191,17 @@ def _session_health(snapshot: StoreSnapshot, row: SessionRow) -> SessionHealth:
 
 
 @st.cache_data(show_spinner=False, max_entries=8, hash_funcs={StoreSnapshot: _path_and_version})
-def context_health(snapshot: StoreSnapshot, query: SessionFilter) -> ContextHealth:
+def context_health(snapshot: StoreSnapshot, query: SessionFilter, repository: str | None) -> ContextHealth:
     """Return the health of the latest sessions, cached while the store or the session does not change."""
-    return health_of([_session_health(snapshot, row) for row in latest_sessions(snapshot.store, query)])
+    rows = compared_sessions(snapshot, query, repository)[:MAXIMUM_SESSIONS]
+    return health_of([_session_health(snapshot, row) for row in rows])
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
-def compared_sessions(snapshot: StoreSnapshot, query: SessionFilter) -> list[SessionRow]:
-    """Return the latest sessions that match, cached while the store does not change."""
-    return latest_sessions(snapshot.store, query, limit=COMPARED_SESSIONS)
+def compared_sessions(snapshot: StoreSnapshot, query: SessionFilter, repository: str | None) -> list[SessionRow]:
+    """Return the latest sessions that match, of one *repository*, cached while the store does not change."""
+    rows = latest_sessions(snapshot.store, query, limit=COMPARED_SESSIONS)
+    return [row for row in rows if repository in (None, repository_name(row.repository, row.folder))]
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})

@@ -113,6 +113,18 @@ def without_empty(frame: pd.DataFrame, *optional: str) -> pd.DataFrame:
     return frame.drop(columns=[name for name in optional if name in frame and not _has_value(frame[name])])
 
 
+def varying(frame: pd.DataFrame, *always: str) -> list[str]:
+    """Return the columns whose cells differ, and those of *always*; all columns of a table with one row."""
+    alike = {} if len(frame) < 2 else {name for name in frame if frame[name].nunique(dropna=False) == 1}
+    return [str(name) for name in frame if name in always or name not in alike]
+
+
+def without_repeated(frame: pd.DataFrame, **optional: str) -> tuple[pd.DataFrame, str]:
+    """Return the table without *optional* columns that repeat one value, and a sentence for each: ` Why: old.`"""
+    same = [name for name in optional if len(frame) > 1 and frame[name].nunique() == 1]
+    return frame.drop(columns=same), "".join(f" {optional[name]}: {frame[name].iloc[0]}." for name in same)
+
+
 def _has_value(column: pd.Series) -> bool:
     is_text = pd.api.types.is_string_dtype(column) or pd.api.types.is_bool_dtype(column)
     return bool((column.fillna("") if is_text else column.notna()).any())

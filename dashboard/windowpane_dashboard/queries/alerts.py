@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
@@ -10,17 +9,14 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.alerts.rules import RULES_BY_NAME, alert_title
+from windowpane.alerts.rules import alert_title
 from windowpane.core.events import NotificationDelivered, NotificationFailed, RulesFollowed
-from windowpane.core.times import is_live
-from windowpane.core.vocabulary import SEVERITIES, Severity, counts_as_lost
-from windowpane.metrics.families import session_label
-from windowpane.report.headline import Phrase, Subject, joined
+from windowpane.core.vocabulary import SEVERITIES, counts_as_lost
+from windowpane.report.alerts import duration_text, outcome_of
 from windowpane.report.rule_survival import reported_rules
 from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow, StoredEvent, intact_events
-from windowpane.text.formats import count, seconds
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.queries.events import utc_times
 from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState, SessionAddress
@@ -28,8 +24,10 @@ from windowpane_dashboard.queries.titles import link_url, sessions_by_id
 
 ALERT_ROWS: Final = 500
 """Firings the page lists at most."""
+VISIBLE_ROWS: Final = 12
+"""Rows of the table that are visible without scrolling."""
 SCANNED_FIRINGS: Final = 5_000
-"""Latest firings that are read where a delivery state is requested, by which the store cannot filter."""
+"""Latest firings that are read where a delivery state or text is requested, by which the store cannot filter."""
 MESSAGES: Final = 2_000
 """Messages of one turn that are searched for those of one firing."""
 
@@ -44,20 +42,6 @@ class Firings:
     sessions: dict[str, SessionRow]
     firing: tuple[AlertRow, ...]
     """Unresolved firings of live sessions, whether they are listed or not."""
-
-
-@dataclass(frozen=True, slots=True)
-class FiringOutcome:
-    """The end of a firing."""
-
-    text: str
-    short: str
-    """The same for a narrow column."""
-    now: bool
-    """True while it fires."""
-    turns: int
-    """Duration in turns."""
-    seconds: float | None
 
 
 def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, zone: tzinfo = UTC) -> Firings:
@@ -81,14 +65,21 @@ def read_firings(reader: EventReader, filters: AlertFilters, live_since: float, 
                 limit=limit,
             )
         )
-        return [row for row in candidates if filters.delivery is None or delivery_state(row) == filters.delivery]
+        return [row for row in candidates if _matches(row, filters)]
 
-    matching = read(filters.state, ALERT_ROWS + 1 if filters.delivery is None else SCANNED_FIRINGS)
+    is_scanned = filters.delivery is not None or filters.text is not None
+    matching = read(filters.state, SCANNED_FIRINGS if is_scanned else ALERT_ROWS + 1)
     rows = tuple(matching[:ALERT_ROWS])
     firing = tuple(read("firing", SCANNED_FIRINGS))
     recent = reader.sessions(SessionFilter(order="recent", limit=ALERT_ROWS))
     sessions = sessions_by_id(reader, (row.session_id for row in rows), recent=recent)
     return Firings(rows, len(matching) > ALERT_ROWS, sessions, firing)
+
+
+def _matches(row: AlertRow, filters: AlertFilters) -> bool:
+    if filters.delivery is not None and delivery_state(row) != filters.delivery:
+        return False
+    return (filters.text or "").casefold() in f"{alert_title(row.alert)}: {row.summary}".casefold()
 
 
 def delivery_state(row: AlertRow) -> DeliveryState:
@@ -106,36 +97,6 @@ def delivery_text(row: AlertRow) -> str:
         if channels
     ]
     return "; ".join(parts)
-
-
-def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringOutcome:
-    """Return how a firing ended: resolved, with its session, or not yet."""
-    if row.resolved_turn is not None:
-        lasted = _passed(row.fired_at, row.resolved_at)
-        turns = row.resolved_turn - row.fired_turn
-        at = f"at turn {row.resolved_turn}"
-        return FiringOutcome(f"resolved {at}", short=at, now=False, turns=turns, seconds=lasted)
-    last = row.fired_turn if session is None else max(session.turns, row.fired_turn)
-    turns = last - row.fired_turn
-    if session is not None and is_live(session, now):
-        passed = _passed(row.fired_at, now)
-        return FiringOutcome("fires now", short="fires now", now=True, turns=turns, seconds=passed)
-    passed = _passed(row.fired_at, None if session is None else session.last_at)
-    if session is not None and session.ended:
-        return FiringOutcome(
-            "until the session ended", short="session end", now=False, turns=turns, seconds=passed
-        )
-    return FiringOutcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
-
-
-def _passed(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else max(0.0, end - start)
-
-
-def duration_text(outcome: FiringOutcome) -> str:
-    """Return the duration of a firing: `3 turns, 2 min 5 s`."""
-    turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
-    return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 
 def requested_firing(reader: EventReader, session_id: str, position: SessionAddress) -> AlertRow | None:
@@ -167,52 +128,9 @@ def alert_address(row: AlertRow) -> SessionAddress:
     return SessionAddress(row.session_id, row.fired_turn, tab="alerts", alert=alert)
 
 
-def silence_text(row: AlertRow) -> str:
-    """Return the command that silences an alert of one session in Alertmanager for two hours."""
-    matchers = (f"alertname={row.alert}", f"session={session_label(row.session_id)}")
-    return f"amtool silence add {' '.join(map(shlex.quote, matchers))} --duration=2h --comment=expected"
-
-
-def settings_text(row: AlertRow) -> tuple[str, str]:
-    """Return the lines of the configuration that change an alert's threshold, and those that disable the alert.
-
-    The threshold is the value at which the alert fired; empty for an alert that compares nothing.
-    """
-    rule, above = RULES_BY_NAME.get(row.alert), "health_monitoring:\n  alerts:\n"
-    compares = rule is not None and rule.threshold is not None and row.value is not None
-    threshold = f"{above}    thresholds: {{{row.alert}: {round(row.value or 0.0, 3)}}}" if compares else ""
-    return threshold, f"{above}    disable: [{row.alert}]"
-
-
 def firing_key(row: AlertRow) -> str:
     """Return the key of a firing in an address."""
     return f"{row.alert}:{row.crossing_turn}:{row.session_id}"
-
-
-_NOUNS: Final[dict[Severity, str]] = {"critical": "critical alert", "warning": "warning", "info": "notice"}
-_SUBJECTS: Final[dict[Severity, Subject | None]] = {"critical": "critical", "warning": "warned", "info": None}
-
-
-def alerts_headline(listed: Firings) -> tuple[Phrase, ...]:
-    """Return a sentence about the alerts that fire now, else that fired, and about failed messages."""
-    current = listed.firing
-    failed = sum(bool(row.failed) for row in listed.rows)
-    several = f"{count(len(listed.rows), 'alert')}{' or more' if listed.more else ''}"
-    parts: tuple[Phrase, ...]
-    if current:
-        kinds = [
-            Phrase(count(number, noun), _SUBJECTS[severity])
-            for severity, noun in _NOUNS.items()
-            if (number := sum(row.severity == severity for row in current))
-        ]
-        live = count(len({row.session_id for row in current}), "live session")
-        parts = (*joined(kinds, ", "), Phrase(f" firing now in {live}; {several} listed"))
-    else:
-        where = count(len({row.session_id for row in listed.rows}), "session")
-        parts = (Phrase(f"Nothing fires now; {several} fired in {where}"),)
-    if failed:
-        parts = (*parts, Phrase("; "), Phrase(f"{count(failed, 'message')} did not arrive", "failed"))
-    return (*parts, Phrase("."))
 
 
 def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
@@ -222,11 +140,11 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "severity": [severity_label(row.severity) for row in rows],
+            "fired": utc_times([row.fired_at for row in rows]),
             "alert": [alert_title(row.alert) for row in rows],
             "what": [row.summary for row in rows],
             "session": [link_url(alert_address(row), listed.sessions) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
-            "fired": utc_times([row.fired_at for row in rows]),
             "lasted": [duration_text(outcome) for outcome in outcomes],
             "ended": [outcome.short for outcome in outcomes],
             "delivery": [delivery_text(row) for row in rows],
@@ -289,8 +207,8 @@ def _at(reader: EventReader, row: AlertRow, turn: int, *types: str) -> list[Stor
 
 
 def selected_firing(rows: Sequence[AlertRow], pick: str | None) -> AlertRow | None:
-    """Return the firing of an address, else the latest of the worst severity."""
+    """Return the firing of an address, else the latest of the worst severity among the visible rows."""
     requested = next((row for row in rows if firing_key(row) == pick), None)
     if requested is not None or not rows:
         return requested
-    return max(rows, key=lambda row: SEVERITIES.index(row.severity))
+    return max(rows[:VISIBLE_ROWS], key=lambda row: SEVERITIES.index(row.severity))

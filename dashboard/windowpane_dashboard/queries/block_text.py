@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -64,6 +65,18 @@ class HitRow(NamedTuple):
 def hit_rows(result: ContentHits) -> list[HitRow]:
     """Return one row per block that held a matching text, in the order of the texts."""
     return [HitRow(one, hit.snippet) for hit in result.hits for one in hit.occurrences]
+
+
+def rows_by_session(result: ContentHits, query: str) -> list[list[HitRow]]:
+    """Return the rows of each session, the one with most matches of the whole phrase first, then of its words."""
+    phrase, sessions = phrase_of(query), defaultdict[str, list[HitRow]](list)
+    for row in hit_rows(result):
+        sessions[row.occurrence.session_id].append(row)
+
+    def matches(rows: list[HitRow]) -> tuple[int, int]:
+        return sum(row.snippet.match.lower() == phrase for row in rows), len(rows)
+
+    return sorted(sessions.values(), key=matches, reverse=True)
 
 
 def marked(snippet: Snippet) -> str:

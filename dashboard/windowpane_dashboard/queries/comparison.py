@@ -8,10 +8,8 @@ from typing import Final
 
 import pandas as pd
 
-from windowpane.core.vocabulary import ZONES
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.formats import ESTIMATED, UNKNOWN, dollars, percent, points, ratio, tokens
-from windowpane.text.zones import zone_label
+from windowpane.text.formats import ESTIMATED, UNKNOWN, dollars, percent, points, tokens
 from windowpane_dashboard.queries.timeline import Timeline
 
 
@@ -38,30 +36,9 @@ class Measure:
     """The value is an estimate where the output of calls is."""
 
 
-def _stale(side: ComparedSession) -> MeasureValue:
-    calls = side.timeline.turns.dropna(subset="sent")
-    sent = float(calls["sent"].sum())
-    return float(calls["stale_tokens"].sum()) / sent if sent else None
-
-
-def _zone(side: ComparedSession) -> MeasureValue:
-    return None if side.row.worst_zone is None else float(ZONES.index(side.row.worst_zone))
-
-
-def _zone_text(value: MeasureValue) -> str:
-    return UNKNOWN if value is None else zone_label(ZONES[int(value)])
-
-
-def _facts(outcomes: tuple[str, ...]) -> Callable[[ComparedSession], MeasureValue]:
-    def number(side: ComparedSession) -> MeasureValue:
-        facts = side.timeline.facts
-        return None if facts is None else float(sum(getattr(facts, name) for name in outcomes))
-
-    return number
-
-
-def _firings(severity: str) -> Callable[[ComparedSession], MeasureValue]:
-    return lambda side: float(sum(alert.severity == severity for alert in side.alerts))
+def _lost(side: ComparedSession) -> MeasureValue:
+    facts = side.timeline.facts
+    return None if facts is None else float(facts.lost + facts.contradicted)
 
 
 def _cache(side: ComparedSession) -> MeasureValue:
@@ -69,25 +46,19 @@ def _cache(side: ComparedSession) -> MeasureValue:
     return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
 
+COST, PEAK, LOST = "cost", "window at its fullest", "rules, requests and files lost"
 MEASURES: Final[tuple[Measure, ...]] = (
-    Measure("window limit, tokens", lambda side: side.row.limit_tokens, tokens),
-    Measure("turns", lambda side: side.row.turns, tokens),
-    Measure("peak utilization", lambda side: side.row.peak_utilization, percent),
-    Measure("worst zone", _zone, _zone_text),
+    Measure(COST, lambda side: side.row.cost_dollars, dollars, by_output=True),
+    Measure(LOST, _lost, tokens),
+    Measure("removed content needed again", lambda side: side.row.regrets, tokens),
     Measure("overflows", lambda side: side.row.overflows, tokens),
-    Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
-    Measure("of these old and unused", _stale, percent),
-    Measure("output tokens", lambda side: side.row.output_tokens, tokens, by_output=True),
-    Measure("cost", lambda side: side.row.cost_dollars, dollars, by_output=True),
-    Measure("input from the cache", _cache, percent),
-    Measure("blocks removed", lambda side: side.row.evicted_blocks, tokens),
-    Measure("tokens removed", lambda side: side.row.evicted_tokens, tokens),
+    Measure(PEAK, lambda side: side.row.peak_utilization, percent),
+    Measure("window, tokens", lambda side: side.row.limit_tokens, tokens),
     Measure("compactions", lambda side: side.row.compressions, tokens),
-    Measure("facts lost or contradicted", _facts(("lost", "contradicted")), tokens),
-    Measure("facts kept, last compaction", lambda side: side.row.fidelity, ratio),
-    Measure("blocks needed again", lambda side: side.row.regrets, tokens),
-    Measure("critical alerts", _firings("critical"), tokens),
-    Measure("warnings", _firings("warning"), tokens),
+    Measure("turns", lambda side: side.row.turns, tokens),
+    Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
+    Measure("input from the cache", _cache, percent),
+    Measure("alerts", lambda side: float(len(side.alerts)), tokens),
 )
 
 
@@ -109,9 +80,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
         return (*texts, UNKNOWN)
     if texts[0] == texts[1]:
         return (*texts, "same")
-    if measure.value is _zone:
-        change = "worse" if second > first else "milder"
-    elif measure.text is percent:
+    if measure.text is percent:
         change = points(second - first)
     else:
         symbol = "+" if second > first else "−"
@@ -121,9 +90,7 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
     return (*texts, change)
 
 
-HEADLINE_MEASURES: Final = (
-    "peak utilization", "overflows", "facts lost or contradicted", "blocks needed again", "tokens sent", "cost",
-)  # fmt: skip
+HEADLINE_MEASURES: Final = (COST, LOST, "removed content needed again", "overflows", PEAK)
 """Measures that the headline names; they are not added, because nothing they share makes a sum of them."""
 
 
@@ -132,5 +99,5 @@ def compare_headline(frame: pd.DataFrame) -> str:
     rows = frame.set_index("measure")["B against A"]
     differences = [f"{name} {rows[name]}" for name in HEADLINE_MEASURES if rows[name] not in ("same", UNKNOWN)]
     if not differences:
-        return "The two sessions are alike in size, loss and cost; the table has the other differences."
+        return "The two sessions are alike in cost, loss and size."
     return f"B against A: {', '.join(differences)}."

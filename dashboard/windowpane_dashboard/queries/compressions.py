@@ -14,8 +14,8 @@ from windowpane.core.vocabulary import FATES, Fate, severity
 from windowpane.store.filters import EventFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, StoredEvent, intact_events
-from windowpane.text.formats import UNKNOWN, count
-from windowpane.text.losses import faults_of, kind_label
+from windowpane.text.formats import count, tokens
+from windowpane.text.losses import kind_label
 from windowpane_dashboard.queries.window import REMOVED_ROWS
 
 COMPRESSIONS: Final = 500
@@ -47,9 +47,25 @@ class EvaluatedCompression:
     rules: RulesFollowed | None = None
 
     @property
-    def sizes(self) -> ContentCompressed | CompactionMeasured:
-        """The event with the sizes: of the replaced content where it was recorded, else of the window."""
-        return self.data if self.window is None or self.data.scope == "content" else self.window
+    def damage(self) -> tuple[int, int]:
+        """The facts that are contradicted, and the facts and rules that were lost."""
+        facts, rules = self.fidelity, 0 if self.rules is None else self.rules.lost
+        return (0, rules) if facts is None else (facts.facts_contradicted, facts.facts_lost + rules)
+
+    @property
+    def is_unknown(self) -> bool:
+        """True where no damage is known, and no fact was looked up."""
+        return not any(self.damage) and (self.fidelity is None or not self.fidelity.facts_total)
+
+    @property
+    def change(self) -> str:
+        """The reduction in tokens: `the window went from 155,104 to 52,979 tokens`."""
+        content = f"{tokens(self.data.tokens_before)} tokens were replaced by {tokens(self.data.tokens_after)}"
+        if self.window is None and self.data.scope == "content":
+            return content
+        sizes = self.window or self.data
+        change = f"the window went from {tokens(sizes.tokens_before)} to {tokens(sizes.tokens_after)} tokens"
+        return f"{change}, as {content}" if self.data.scope == "content" else change
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +130,34 @@ def pair_compressions(stored: Sequence[StoredEvent]) -> tuple[EvaluatedCompressi
 
 
 def first_to_read(recorded: Sequence[EvaluatedCompression], turn: int, *, is_turn_chosen: bool) -> int:
-    """Return the position of the first that contradicts, else, or where *turn* was chosen, the last up to it."""
-    wrong = (at for at, one in enumerate(recorded) if one.fidelity and one.fidelity.facts_contradicted)
+    """Return the position of the worst, or, where *turn* was chosen or none did damage, of the last up to it."""
+    worst = worst_first(recorded)[0]
     last = max((at for at, one in enumerate(recorded) if one.turn <= turn), default=0)
-    return last if is_turn_chosen else next(wrong, last)
+    return last if is_turn_chosen or not any(recorded[worst].damage) else worst
+
+
+def worst_first(recorded: Sequence[EvaluatedCompression]) -> list[int]:
+    """Return the positions in the order of damage, the contradicting ones first; else in that of turns."""
+    return sorted(range(len(recorded)), key=lambda at: recorded[at].damage, reverse=True)
+
+
+def damage_summary(recorded: Sequence[EvaluatedCompression]) -> str:
+    """Return how many compactions did damage, and of how many that is unknown."""
+    done = [one for one in recorded if one.data.outcome == "accepted"]
+    damaged, unknown = sum(any(one.damage) for one in done), sum(one.is_unknown for one in done)
+    rest = f"; of {unknown:,} it is unknown" if unknown else ""
+    return f"{damaged or 'None'} of {count(len(done), 'compaction')} lost or contradicted something{rest}."
 
 
 def compression_label(compression: EvaluatedCompression) -> str:
-    """Return the label of a compression: `turn 37: compaction`, `turn 40: compaction, rejected`."""
-    data = compression.data
-    outcome = "" if data.outcome == "accepted" else f", {data.outcome}"
-    return f"turn {compression.turn}: {data.strategy.replace('_', ' ')}{outcome}"
+    """Return the label of a compression: `turn 37: contradicted 1, lost 2`, `turn 40: rejected`."""
+    data, counts = compression.data, zip(("contradicted", "lost"), compression.damage, strict=True)
+    damage = ", ".join(f"{name} {number:,}" for name, number in counts if number)
+    if data.outcome != "accepted":
+        damage = data.outcome
+    elif not damage:
+        damage = "loss unknown" if compression.is_unknown else "nothing lost"
+    return f"turn {compression.turn}: {damage}"
 
 
 def sides(
@@ -146,22 +179,14 @@ def _content_side(reader: EventReader, blocks: tuple[BlockRow, ...]) -> ContentS
 
 
 def facts_frame(reader: EventReader, fidelity: FidelityEvaluated) -> pd.DataFrame:
-    """Return the facts of a compression, the worst first; `text` is missing without content capture.
-
-    `instead` is the statement of the replacement that contradicts a fact.
-    """
+    """Return the facts of a compression, the worst first; `text` is missing without content capture."""
     facts = sorted(fidelity.facts, key=lambda fact: severity(fact.kind, fact.outcome))
     texts = [reader.content(fact.digest) if fact.digest else None for fact in facts]
-    both = [
-        (text or "").partition("\n")[::2] if fact.outcome == "contradicted" else (text or "", "")
-        for fact, text in zip(facts, texts, strict=True)
-    ]
     return pd.DataFrame(
         {
             "outcome": [fact.outcome for fact in facts],
             "kind": [kind_label(fact.kind) for fact in facts],
-            "text": [stated or None for stated, _ in both],
-            "instead": [claimed or None for _, claimed in both],
+            "text": [(text or "").partition("\n")[0] or None for text in texts],
         }
     )
 
@@ -185,12 +210,6 @@ def fact_counts(fidelity: FidelityEvaluated) -> dict[Fate, int]:
         "lost": fidelity.facts_lost,
         "contradicted": fidelity.facts_contradicted,
     }
-
-
-def faults_count(fidelity: FidelityEvaluated | None) -> str:
-    """Return the number of faults found in a replacement; unknown where it was not evaluated."""
-    faults = 0 if fidelity is None else len(faults_of(fidelity))
-    return str(faults) if faults or (fidelity is not None and fidelity.facts_total) else UNKNOWN
 
 
 def sentence(text: str) -> str:

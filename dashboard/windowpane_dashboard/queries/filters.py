@@ -27,9 +27,11 @@ AlertState = Literal["firing", "resolved", "unresolved"]
 """An alert fires while it is not resolved and its session is live; unresolved after that."""
 DeliveryState = Literal["delivered", "failed", "none"]
 TrendLines = Literal["agent", "model", "release"]
-TrendPeriod = Literal["day", "week"]
 Range = Literal["7", "30", "90", "365", "3650"]
-"""Days of a trend, up to the last one with an event."""
+"""Days of a trend, up to the last one with an event; the first is the default."""
+
+MAXIMUM_DAILY: Final = 31
+"""Days of a range that is drawn by day."""
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
@@ -188,6 +190,8 @@ class AlertFilters(Parameters):
     severity: Severity | None = None
     state: AlertState | None = None
     delivery: DeliveryState | None = None
+    text: str | None = None
+    """Only alerts with this in their title or report."""
     dates: DateRange | None = None
     """Only alerts that fired on one of these days."""
     pick: str | None = None
@@ -227,30 +231,35 @@ class ReplayAddress(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class SearchAddress(Parameters):
-    """The search page: the query, and the session it is limited to."""
+    """The search page."""
 
     text: str | None = None
-    session: str | None = None
     project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TrendAddress(Parameters):
-    """The lines, periods and filters of the trends page; None means the first choice, or any."""
+    """The lines and filters of the trends page; None means the first choice, or any."""
 
     by: TrendLines | None = None
-    period: TrendPeriod | None = None
     days: Range | None = None
-    agent: str | None = None
-    model: str | None = None
     top: str | None = None
     """The kind of names that costs are summed by, or the prefix of the tools of one MCP server."""
     repository: str | None = None
-    """The repository of the costs by name."""
     one: str | None = None
     other: str | None = None
     """The two lines that are compared; None for the two newest with enough sessions."""
     project: str | None = None
+
+    @property
+    def range_days(self) -> int:
+        """Days of the range."""
+        return int(self.days or get_args(Range)[0])
+
+    @property
+    def is_weekly(self) -> bool:
+        """A longer range is drawn by week."""
+        return self.range_days > MAXIMUM_DAILY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pandas as pd
 
 from windowpane.config.loading import load_config
 from windowpane.config.schema import CostBudget
-from windowpane.core.times import is_live
+from windowpane.core.times import IDLE_SECONDS, is_live
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
+from windowpane.report.losses import Losses, losses_of
 from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
@@ -55,9 +56,8 @@ class LiveSession:
         turns = next_event(self.row).turns
         return math.inf if turns is None or math.isnan(turns) else turns
 
-    @property
-    def forecast(self) -> str:
-        """The next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
+    def forecast(self, now: float) -> str:
+        """Return the next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
         event = next_event(self.row)
         if event.turns is None:
             return "no forecast yet"
@@ -68,7 +68,8 @@ class LiveSession:
         noun = "turn" if turns_until(event.turns) == "1" else "turns"
         band = turns_band(*self.band)
         text = f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
-        return f"{text}, {self.time} at this pace" if self.time else text
+        is_idle = now - (self.row.last_at or 0.0) > IDLE_SECONDS
+        return f"{text}, {self.time} at this pace" if self.time and not is_idle else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +83,21 @@ class Fleet:
     """Alerts that fire now, counted by severity, for each live session with any."""
     live: tuple[LiveSession, ...] = ()
     """The matching live sessions whose next event is nearest."""
+    losses: Mapping[str, Losses] = field(default_factory=dict)
+    """Of the listed sessions, where they are known."""
 
     @property
     def more(self) -> bool:
         """True where more sessions match than are listed."""
         return self.totals.sessions > len(self.rows)
+
+    @property
+    def forgot_most(self) -> tuple[SessionRow, Losses] | None:
+        """The listed session with the worst losses; None where no loss is known."""
+        losing = [
+            (row, self.losses[row.session_id]) for row in self.rows if any(self.losses.get(row.session_id, ()))
+        ]
+        return max(losing, key=lambda one: one[1], default=None)
 
     @property
     def warning(self) -> str:
@@ -114,7 +125,7 @@ def read_fleet(
     live = nearest(reader, query, live_since, firing) if totals.live else ()
     if live and midnight < math.inf:
         live = _with_costs_of_today(live, reader.spending(since=midnight))
-    return Fleet(rows, totals, severities_by_session(firing), live)
+    return Fleet(rows, totals, severities_by_session(firing), live, losses_of(reader, rows))
 
 
 def nearest(
@@ -192,24 +203,27 @@ def firing_text(fired: Counter[Severity] | None) -> str:
 
 def fleet_frame(listed: Fleet, now: float) -> pd.DataFrame:
     """Return one row per session, in the columns of the fleet's table."""
-    records = [_fleet_record(row, now, listed.fired.get(row.session_id)) for row in listed.rows]
+    records = [_fleet_record(listed, row, now) for row in listed.rows]
     return pd.DataFrame(records, columns=list(_FLEET_COLUMNS))
 
 
 _FLEET_COLUMNS: Final = (
-    "window", "session", "next", "cost", "repository", "alerts", "last", "agent", "model", "turns", "compactions",
-    "zone", "estimated", "estimated cost", "stated cost", "firing",
+    "window", "session", "lost", "cost", "repository", "alerts", "last", "next", "agent", "model", "turns",
+    "compactions", "zone", "estimated", "estimated cost", "stated cost", "firing", "losses",
 )  # fmt: skip
-STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing")
+STYLING: Final = ("zone", "estimated", "estimated cost", "stated cost", "firing", "losses")
 """Columns that only set the style of a row."""
 
 
-def _fleet_record(row: SessionRow, now: float, fired: Counter[Severity] | None) -> dict[str, Any]:
+def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
+    fired, losses = listed.fired.get(row.session_id), listed.losses.get(row.session_id)
     return {
         "session": titled_url(row),
         "repository": project(row),
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
+        "lost": losses.rank if losses else math.nan,
+        "losses": losses.text if losses else UNKNOWN,
         "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),

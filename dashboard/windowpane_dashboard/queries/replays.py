@@ -9,11 +9,10 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from windowpane.store.records import SessionRow
 from windowpane.store.replays import ReplayRow, ReplayRunRow
-from windowpane.text.formats import count, dollars, percent, ratio, tokens_short
+from windowpane.text.formats import count, dollars, percent, tokens_short
+from windowpane.text.labels import POLICY_LABELS
 
-AS_RECORDED: Final = "as recorded"
 FIDELITY_DECIMALS: Final = 2
 """Fidelities that look the same are equally good."""
 
@@ -27,6 +26,11 @@ class SetupResult:
     limit_tokens: int
     config: str
     runs: tuple[ReplayRunRow, ...]
+
+    @property
+    def title(self) -> str:
+        """Its description in plain words."""
+        return setup_title(self.runs[0])
 
     def total(self, name: str) -> float:
         """Return the sum over the sessions."""
@@ -55,62 +59,43 @@ def results_by_setup(runs: Sequence[ReplayRunRow]) -> tuple[SetupResult, ...]:
     )
 
 
-def results_frame(results: Sequence[SetupResult], recorded: Sequence[SessionRow] = ()) -> pd.DataFrame:
-    """Return the *recorded* sessions as they were, then one row per setup: sums, means of ratios."""
-    first = [_as_recorded(recorded)] if recorded else []
-    return pd.DataFrame([*first, *(_record(result) for result in results)])
+def setup_title(run: ReplayRunRow) -> str:
+    """Return what the setup of a run removes, and its window."""
+    return (
+        run.setup.replace(run.policy, POLICY_LABELS.get(run.policy, run.policy), 1) if run.policy else run.setup
+    )
 
 
-def _as_recorded(rows: Sequence[SessionRow]) -> dict[str, Any]:
-    sent = sum(row.input_tokens for row in rows)
-    costs = [row.cost_dollars for row in rows]
-    scores = [row.fidelity for row in rows if row.fidelity is not None]
-    return {
-        "under": AS_RECORDED,
-        "sessions": len(rows),
-        "overflows": sum(row.overflows for row in rows),
-        "tokens sent": float(sent) if sent else None,
-        "cost tokens": None,
-        "dollars": None if None in costs else sum(cost for cost in costs if cost is not None),
-        "cached": sum(row.cache_read_tokens for row in rows) / sent if sent else None,
-        "removed blocks": sum(row.evicted_blocks for row in rows),
-        "compactions": sum(row.compressions for row in rows),
-        "names kept": sum(scores) / len(scores) if scores else None,
-        "needed again": sum(row.regrets for row in rows),
-        "share of all": None,
-        "peak": max((row.peak_utilization for row in rows if row.peak_utilization is not None), default=None),
-    }
+def results_frame(results: Sequence[SetupResult]) -> pd.DataFrame:
+    """Return one row per setup: sums, means of ratios; without columns of zeros, or of one session each."""
+    frame = pd.DataFrame([_record(result) for result in results])
+    optional = {"sessions": 1, "overflows": 0, "compactions": 0}
+    alike = [name for name, usual in optional.items() if name in frame and frame[name].eq(usual).all()]
+    unknown = [name for name in ("cost", "still visible") if name in frame and frame[name].isna().all()]
+    return frame.drop(columns=[*alike, *unknown])
 
 
 def _record(result: SetupResult) -> dict[str, Any]:
-    sent = result.total("tokens_sent")
-    fidelity, regret = result.mean("fidelity"), result.mean("regret_ratio")
     return {
-        "under": result.setup,
-        "sessions": len(result.runs),
-        "overflows": int(result.total("overflows")),
-        "tokens sent": sent,
-        "cost tokens": result.total("cost_tokens"),
-        "dollars": result.dollars,
-        "cached": result.total("cached_tokens") / sent if sent else None,
-        "removed blocks": int(result.total("evicted_blocks")),
-        "compactions": int(result.total("compressions")),
-        "names kept": fidelity,
+        "what removes content": result.title,
+        "cost": result.dollars,
+        "still visible": result.mean("fidelity"),
         "needed again": int(result.total("regrets")),
-        "share of all": regret,
-        "peak": max((run.measures.get("peak_utilization") or 0.0 for run in result.runs), default=0.0),
+        "compactions": int(result.total("compressions")),
+        "overflows": int(result.total("overflows")),
+        "sessions": len(result.runs),
     }
 
 
 def best_setup(results: Sequence[SetupResult]) -> SetupResult | None:
-    """Return the managed setup with the fewest overflows; among those the best fidelity, then the least cost.
+    """Return the setup with the fewest overflows; among those the best fidelity, then the least cost.
 
     So a setup that keeps less is never best because it costs less. Only setups that ran on every session are
     compared; None where all come out alike.
     """
     most = max((len(result.runs) for result in results), default=0)
     whole = [result for result in results if len(result.runs) == most]
-    managed = [result for result in whole if result.kind == "managed"] or whole
+    managed = [result for result in whole if result.kind in ("managed", "compact")] or whole
     ranks = {_rank(result) for result in managed}
     return None if len(managed) > 1 and len(ranks) == 1 else min(managed, key=_rank, default=None)
 
@@ -121,19 +106,27 @@ def _rank(result: SetupResult) -> tuple[float, float, float]:
 
 
 def replay_headline(results: Sequence[SetupResult]) -> str:
-    """Return a sentence about the best setup and its values."""
+    """Return a sentence about the best setup, against compaction alone in the largest window."""
     best = best_setup(results)
     if best is None:
         return _without_best(results)
-    overflows = int(best.total("overflows"))
-    full = "no call overflows" if not overflows else f"{count(overflows, 'call')} overflow, the fewest"
-    fidelity = best.mean("fidelity")
-    score = "" if fidelity is None else f", {ratio(fidelity)} of the names kept"
-    money = "" if best.dollars is None else f" ({dollars(best.dollars)})"
-    return (
-        f"{best.setup} comes out best: {full}, {tokens_short(best.total('cost_tokens'))} cost tokens{money}"
-        f"{score}, {count(int(best.total('regrets')), 'block')} needed again."
-    )
+    whole = [one for one in results if one.kind == "compact" and len(one.runs) == len(best.runs)]
+    base = max(whole, key=lambda one: one.limit_tokens, default=best)
+    against = "" if base is best else f", instead of {_values(base)} with {base.title}"
+    if best.mean("fidelity") is None:  # it is the one of the lowest cost
+        return f"{best.title.capitalize()} costs least: {_values(best)}{against}. What it loses is unknown."
+    return f"{best.title.capitalize()} comes out best: {_values(best)}{against}."
+
+
+def _values(result: SetupResult) -> str:
+    fidelity, overflows = result.mean("fidelity"), int(result.total("overflows"))
+    sent = f"{tokens_short(result.total('tokens_sent'))} tokens"
+    parts = [
+        sent if result.dollars is None else dollars(result.dollars),
+        "" if fidelity is None else f"{percent(fidelity)} of removed names still visible",
+        count(overflows, "overflow") if overflows else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def _without_best(results: Sequence[SetupResult]) -> str:
@@ -165,7 +158,8 @@ def timelines_frame(runs: Sequence[ReplayRunRow]) -> pd.DataFrame:
     last = max((int(run.measures.get("turns") or len(run.timeline)) for run in runs), default=0)
     calls = np.linspace(1, max(last, 1), rows).round().astype("int64")
     columns = {
-        run.setup: pd.array([*run.timeline, *[None] * (rows - len(run.timeline))], dtype="Int64") for run in runs
+        setup_title(run): pd.array([*run.timeline, *[None] * (rows - len(run.timeline))], dtype="Int64")
+        for run in runs
     }
     return pd.DataFrame({"call": calls, **columns})
 
@@ -174,4 +168,4 @@ def run_summary(run: ReplayRunRow) -> str:
     """Return a description of one run."""
     peak = run.measures.get("peak_utilization")
     share = "" if peak is None else f", at most {percent(float(peak))} of the window"
-    return f"{run.setup}: {count(int(run.measures.get('turns') or 0), 'call')}{share}"
+    return f"{setup_title(run)}: {count(int(run.measures.get('turns') or 0), 'call')}{share}"

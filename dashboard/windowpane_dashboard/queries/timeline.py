@@ -26,11 +26,11 @@ from windowpane.core.tracking.peak import corrects, limits_of
 from windowpane.core.vocabulary import COMPONENTS, Zone
 from windowpane.report.calls import open_turn, sent_calls, worst_turn
 from windowpane.report.forecast_record import ForecastRecord, compaction_turns, forecast_record
-from windowpane.report.headline import FactTotals, largest_again
+from windowpane.report.headline import FactTotals, Phrase, largest_again, session_phrases
 from windowpane.store.filters import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
-from windowpane.store.records import DamagedEvent, StoredEvent, TurnRow, intact_events
+from windowpane.store.records import DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
 from windowpane.text.labels import MARK_OF
 from windowpane_dashboard.queries.events import event_line
 
@@ -82,10 +82,13 @@ class Timeline:
         used = float(np.nanmax(here[["used", "used_before"]].to_numpy()))
         return used, used / limits.limit_tokens, limits.zone_of(int(used))
 
-    @property
-    def largest_again(self) -> str:
-        """The file or command that was fetched again with most tokens; empty where none is named."""
-        return largest_again(zip(self.regrets["target"], self.regrets["tokens"], strict=True))
+    def headline(self, row: SessionRow, *, live: bool) -> tuple[Phrase, ...]:
+        """Return the headline of this session, which is *row* in the lists."""
+        return session_phrases(
+            row, worst_turn=self.worst_turn, open_turn=self.open_turn, facts=self.facts,
+            lost_rules=self.lost_rules, live=live,
+            again=largest_again(zip(self.regrets["target"], self.regrets["tokens"], strict=True)),
+        )  # fmt: skip
 
     @property
     def ended_turns(self) -> int:

@@ -15,7 +15,7 @@ from windowpane.report.calls import new_input_dollars
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import UNKNOWN, count
-from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, content_name
 from windowpane_dashboard.queries.timeline import Timeline
 
 REMOVED_ROWS: Final = 200
@@ -38,7 +38,7 @@ class TurnWindow:
 def read_turn_window(reader: EventReader, session_id: str, timeline: Timeline, turn: int) -> TurnWindow:
     """Read the blocks of the window at *turn*."""
     here = timeline.turns[timeline.turns["turn"] == turn]
-    blocks = window_frame(reader.blocks_at(session_id, turn), turn)
+    blocks = window_frame(reader.blocks_at(session_id, turn))
     if here.empty:
         return TurnWindow(turn, None, blocks)
     values = here.iloc[0]
@@ -76,21 +76,19 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
     row = {
         "what": label if component == "unattributed" else f"{label}, not recorded",
         "tokens": measured, "from turn": values["turn"],
-        "age": 0, "last used": UNKNOWN, "pinned": False, "preview": "", "replaces": "",
+        "pinned": False, "preview": "", "replaces": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip
     return pd.DataFrame([row], index=[-1])
 
 
-def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
-    """Return one row per block, in the order the model saw them, with its age and last use."""
+def window_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
+    """Return one row per block, in the order the model saw them."""
     return pd.DataFrame(
         {
             "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
-            "age": pd.array([max(0, turn - row.turn_added) for row in rows], dtype="int64"),
-            "last used": [_last_used(row, turn) for row in rows],
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
             "replaces": [row.replaces or "" for row in rows],
@@ -99,13 +97,6 @@ def window_frame(rows: Sequence[BlockRow], turn: int) -> pd.DataFrame:
             "count": [row.count_source for row in rows],
         }
     )
-
-
-def _last_used(row: BlockRow, turn: int) -> str:
-    """Return the last turn that used the block, marked as later where it comes after *turn*."""
-    if row.last_referenced is None:
-        return UNKNOWN
-    return f"turn {row.last_referenced}" if row.last_referenced <= turn else f"later: {row.last_referenced}"
 
 
 def removed_blocks(
@@ -141,9 +132,9 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
         names |= {block: _with_tokens(what, size) for block, what, size in replacements}
     return pd.DataFrame(
         {
-            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "why": [removal_text(row) for row in rows],
             "replaced by": [
                 names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
@@ -185,9 +176,10 @@ def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.Data
     )
     frame = pd.DataFrame(
         {
-            "what": [block_name(row) for row in rows],
-            "target": [row.target or "" for row in rows],
+            "what": [content_name(row.content_type, row.tool_name, row.target) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "again": pd.array(again, dtype="int64"),
             "dollars": pd.array(
                 [
                     new_input_dollars(calls[back], row.tokens) if back in calls else None
@@ -195,13 +187,8 @@ def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.Data
                 ],
                 dtype="Float64",
             ).to_numpy("float64", na_value=float("nan")),
-            "again": pd.array(again, dtype="int64"),
-            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
             "why": [removal_text(row) for row in rows],
-            "preview": [row.preview or "" for row in rows],
-            "block": [row.block_id for row in rows],
             "session_turn": [row.turn_removed or row.turn_added for row in rows],
         }
     )
-    empty = [name for name in ("preview", "target") if not frame[name].any()]
-    return frame.drop(columns=empty).sort_values("tokens", ascending=False, ignore_index=True)
+    return frame.sort_values("tokens", ascending=False, ignore_index=True)

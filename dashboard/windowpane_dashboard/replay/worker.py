@@ -39,25 +39,24 @@ class SimulationRequest:
     windows: tuple[str, ...]
     thresholds: str = ""
     """Comma-separated, such as `0.6, 0.5/0.75/0.9`; empty for the window's defaults."""
-    baselines: bool = False
     name: str = ""
 
     def setups(self) -> list[ReplaySetup]:
-        """Return every combination. Raises `ConfigurationError`."""
+        """Return every combination below compaction alone in each window. Raises `ConfigurationError`."""
         if not self.sessions:
             raise ConfigurationError("sessions", "none is chosen", expected="at least one session")
-        if not (self.policies or self.presets or self.baselines):
-            raise ConfigurationError("policies", "none is chosen", expected="a policy, a preset or the baselines")
         if not self.windows:
             raise ConfigurationError("windows", "none is chosen", expected="a size such as 32k")
         zones = [part.strip() for part in self.thresholds.split(",") if part.strip()]
-        return combine_setups(
-            limits=[parse_window(text) for text in self.windows],
+        limits = [parse_window(text) for text in self.windows]
+        managed = combine_setups(
+            limits=limits,
             policies=self.policies,
             presets=self.presets,
             thresholds=[parse_thresholds(text) for text in zones] or [None],
-            baselines=self.baselines,
         )
+        setups = [*(ReplaySetup(limit, "compact") for limit in dict.fromkeys(limits)), *managed]
+        return sorted(setups, key=lambda setup: limits.index(setup.limit_tokens))
 
     def title(self) -> str:
         """Return the name of the result."""

@@ -10,21 +10,13 @@ from windowpane.alerts.rules import RULES_BY_NAME, alert_title
 from windowpane.alerts.summary import condition_text
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.report.alerts import FiringOutcome, duration_text, settings_text, silence_text
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow
 from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import times, widgets
-from windowpane_dashboard.queries.alerts import (
-    FiringOutcome,
-    MessageDelivery,
-    alert_address,
-    deliveries,
-    duration_text,
-    lost_rules_of,
-    settings_text,
-    silence_text,
-)
+from windowpane_dashboard.queries.alerts import MessageDelivery, alert_address, deliveries, lost_rules_of
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHANNEL = "alerts_channel"
@@ -91,8 +83,6 @@ def runbook_entry(alert: str) -> None:
         st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
-        panels = " Names in quotes are panels in Grafana." if "'" in guidance.see else ""
-        st.markdown(f"**How to see it.** {guidance.see}{panels}")
         st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
 
 

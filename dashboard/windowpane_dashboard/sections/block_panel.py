@@ -34,7 +34,7 @@ def block_panel(
         title, corner = st.columns([3, 1.2], vertical_alignment="center")
         corner.button("Close", key="close_block", on_click=close, width="stretch")
         if life is None:
-            title.markdown("**This block is not recorded**")
+            title.markdown("**This content is not recorded**")
             return
         title.markdown(f"**{escape_markdown(_title(life))}**")
         if life.block.content_type == "unattributed":
@@ -56,7 +56,7 @@ def _title(life: BlockLife) -> str:
     block = life.block
     size = tokens(block.tokens, estimated=block.count_source == "estimate")
     name = block_name(block)
-    return f"{name[0].upper()}{name[1:]}, {size} tokens, block {block.block_id}"
+    return f"{name[0].upper()}{name[1:]}, {size} tokens"
 
 
 def _text(text: str | None, block_id: str, query: str) -> None:

@@ -143,7 +143,7 @@ def _joined(joined_segments: list[Segment], small: int) -> list[Segment]:
         before = merged[-1]
         if before.component == segment.component and min(before.tokens, segment.tokens) < small:
             size, number = before.tokens + segment.tokens, before.blocks + segment.blocks
-            text = f"{number} blocks, {tokens(size)} tokens"
+            text = f"{number} items, {tokens(size)} tokens"
             merged[-1] = Segment(segment.component, size, text, before.block, number)
         else:
             merged.append(segment)
@@ -153,7 +153,7 @@ def _joined(joined_segments: list[Segment], small: int) -> list[Segment]:
 def _text(row: dict[Hashable, Any]) -> str:
     lines = [
         f"{row['what']}, {tokens(row['tokens'], estimated=row['count'] == 'estimate')} tokens",
-        f"from turn {row['from turn']}, {row['age']} turns old, last used: {row['last used']}",
+        f"added at turn {row['from turn']}",
     ]
     if row["pinned"]:
         lines.append("pinned: never removed")

@@ -6,17 +6,19 @@ The content is an agent's: every character is escaped for Markdown, and nothing 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import streamlit as st
 
 from windowpane.core.characters import plain
+from windowpane.core.events import FidelityEvaluated
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import reported_rules
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
-from windowpane.text.formats import count, dollars, seconds, tokens
-from windowpane.text.losses import fact_text, soundness_text
+from windowpane.text.formats import count, dollars, seconds
+from windowpane.text.losses import soundness_text, worst_texts
 from windowpane_dashboard.page import address, store_access, widget_state, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.compressions import (
@@ -27,14 +29,15 @@ from windowpane_dashboard.queries.compressions import (
     EvaluatedCompression,
     TextDifference,
     compression_label,
+    damage_summary,
     fact_texts,
     facts_frame,
     facts_summary,
-    faults_count,
     first_to_read,
     sentence,
     sides,
     text_difference,
+    worst_first,
 )
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.block_panel import how_to_capture
@@ -43,14 +46,11 @@ from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 CHOICE = "compression_choice"
 PIXELS: Final = 380
-CONTRADICTED: Final = 10
-"""Contradicted facts with both sentences in full."""
+SLOW_SECONDS: Final = 1.0
+"""A compaction that took less does not state its time."""
+WORST_FACTS: Final = 10
+"""Contradicted and lost facts in full."""
 MARKERS: Final = {"same": "\u2007", "removed": "−", "new": "\\+"}
-_SIZES: Final = {
-    "content": "Tokens of the replaced content, and of its replacement.",
-    "window": "Tokens of the whole window: the provider's total of the last call before, and of the first after.",
-}
-_FAULTS: Final = "Wrong or reversed statements, and damage to the form, that were found; there may be others."
 _FACTS: Final = {
     "kept": ("green", "✓"),
     "recoverable": ("grey", "↺"),
@@ -70,13 +70,13 @@ def compression_section(snapshot: StoreSnapshot, row: SessionRow, turn: int) -> 
     requested = position.compression
     if requested is not None and 1 <= requested <= len(recorded):
         chosen = requested - 1
-    choice = widgets.part()
     if len(recorded) > 1:
+        st.text(damage_summary(recorded))
         key = widget_state.fresh_key(CHOICE, chosen, scope=turn)
-        choice.selectbox(
+        st.selectbox(
             "Compaction",
-            range(len(recorded)),
-            format_func=lambda at: plain(f"{at + 1} of {len(recorded)}: {compression_label(recorded[at])}"),
+            worst_first(recorded),
+            format_func=lambda at: plain(compression_label(recorded[at])),
             key=key,
             on_change=lambda: widget_state.apply(CHOICE, key, _choose),
             label_visibility="collapsed",
@@ -104,32 +104,23 @@ def _regrowth(
 def _show(
     store: EventReader, row: SessionRow, compression: EvaluatedCompression, regrowth: Regrowth | None
 ) -> None:
-    data, window = compression.data, compression.window
-    subject, sizes = data.scope, compression.sizes
-    with st.container(horizontal=True, horizontal_alignment="distribute", gap="small"):
-        st.metric(f"Before ({subject})", tokens(sizes.tokens_before), help=_SIZES[subject], width="content")
-        st.metric(f"After ({subject})", tokens(sizes.tokens_after), help=_SIZES[subject], width="content")
-        st.metric("Faults found", faults_count(compression.fidelity), help=_FAULTS, width="content")
-    outcome = "" if data.outcome == "accepted" else data.outcome
-    parts = [": ".join(filter(None, (outcome, data.reason)))]
-    if window is not None and subject == "content":
-        parts.append(
-            f"took the window from {tokens(window.tokens_before)} tokens to {tokens(window.tokens_after)}"
-        )
+    data = compression.data
+    parts = [f"at turn {compression.turn}, {compression.change}"]
+    if data.outcome != "accepted":
+        parts = [": ".join(filter(None, (f"{data.outcome} at turn {compression.turn}", data.reason)))]
     if data.method:
         authors = {"extractive": "without a model", "agent": "by the agent"}
         parts.append(f"written {authors.get(data.method, f'by {data.method}')}")
-    if data.duration_seconds is not None:
+    if data.duration_seconds is not None and data.duration_seconds >= SLOW_SECONDS:
         parts.append(f"took {seconds(data.duration_seconds)}")
     if data.cost_dollars is not None:
         parts.append(f"cost {dollars(data.cost_dollars)}")
-    st.caption(escape_markdown(sentence(", ".join(filter(None, parts)))))
-    if regrowth is not None:
-        widgets.show_text(sentence(regrowth.text))
+    refilled = "" if regrowth is None or not regrowth.turns else sentence(regrowth.text)
+    widgets.show_text(f"{sentence(', '.join(parts))} {refilled}".rstrip())
     before, after = sides(store, row.session_id, compression)
     captured = before.captured or after.captured
     _rules(store, compression)
-    _facts(store, compression)
+    _facts(store, compression.fidelity)
     if captured:
         before_and_after(before, after, fact_texts(store, compression.fidelity))
     else:
@@ -141,28 +132,23 @@ def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
     if compression.rules is None or compression.rules.survival is None:
         return
     rules = reported_rules(compression.rules, compression.turn, store.content)
-    widgets.show_text(f"{rules.summary}.")
-    for rule in filter(lambda rule: rule.text, rules.lost):
-        widgets.show_text(sentence(rule.label))
+    lost = [sentence(rule.label) for rule in rules.lost if rule.text]
+    widgets.show_text("\n".join([f"{rules.summary}.", *lost]))
 
 
-def _facts(store: EventReader, compression: EvaluatedCompression) -> None:
-    fidelity = compression.fidelity
+def _facts(store: EventReader, fidelity: FidelityEvaluated | None) -> None:
+    """Draw what became of the facts, the worst in full, and all of them where that is switched on."""
     if fidelity is None:
         st.text("Its facts were not looked up.")
         return
     soundness = "" if fidelity.facts_contradicted and not fidelity.form else sentence(soundness_text(fidelity))
-    widgets.show_text(f"{facts_summary(fidelity)} {soundness}".rstrip())
-    for what in fidelity.unmeasured:
-        widgets.show_text(f"Not measured: {what}.")
-    if fidelity.facts:
-        frame = facts_frame(store, fidelity)
-        for fact in frame[frame["instead"].notna()].head(CONTRADICTED).itertuples():
-            both = f"{fact.text}\n{fact.instead}"
-            widgets.show_text(sentence(fact_text(str(fact.kind), "contradicted", both)))
-        frame = widgets.without_empty(frame.drop(columns="instead"), "text")
+    lines = [f"{facts_summary(fidelity)} {soundness}".rstrip()]
+    lines += [f"Not measured: {what}." for what in fidelity.unmeasured]
+    lines += map(sentence, islice(worst_texts(fidelity, store.content), WORST_FACTS))
+    widgets.show_text("\n".join(lines))
+    if fidelity.facts and st.toggle(f"Show all {count(len(fidelity.facts), 'fact')}", key="all_facts"):
+        frame = widgets.without_empty(facts_frame(store, fidelity), "text")
         widgets.table(frame, key="facts", alt="Facts of this compaction")
-        st.caption(f"{count(len(frame), 'fact')}, the worst first.")
 
 
 def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, str]) -> None:
@@ -179,7 +165,7 @@ def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, s
         (right, "After", after, difference.after),
     ):
         with column:
-            st.markdown(f"**{title}**: {count(len(side.blocks), 'block')}, {_changed_lines(visible)}")
+            st.markdown(f"**{title}**: {count(len(side.blocks), 'item')}, {_changed_lines(visible)}")
             if visible.lines:
                 with st.container(height=PIXELS, key=f"side_{title.lower()}"):
                     st.markdown("  \n".join(line_markdown(line) for line in visible.lines))
@@ -241,6 +227,6 @@ def _changed_lines(visible: DiffSide) -> str:
 def _omissions(side: ContentSide, visible: DiffSide) -> None:
     missing = sum(text is None for text in side.texts)
     notes = [f"{count(visible.omitted, 'further line')} not shown"] if visible.omitted else []
-    notes += [f"{count(missing, 'block')} without captured content"] if missing else []
+    notes += [f"{count(missing, 'item')} without captured content"] if missing else []
     if notes:
         st.caption(f"{'; '.join(notes)}.")

@@ -77,7 +77,6 @@ def cache_breaks_section(view: SessionView) -> None:
             "cached before": [broken.cached_tokens for _, broken in breaks],
             "cost": pd.array([broken.dollars for _, broken in breaks], dtype="Float64"),
             "since the call before": pd.array([broken.idle_seconds for _, broken in breaks], dtype="Float64"),
-            "first changed block": [broken.block_id or "–" for _, broken in breaks],
         }
     )
     widgets.table(

@@ -23,23 +23,25 @@ from windowpane_dashboard.style.sanitize import sanitized
 
 ROWS: Final = 50
 LISTED: Final = 3
-"""Names of tools that were never called, and repositories, in one cell or sentence."""
+"""Names of tools that were never called, in a sentence."""
+REPOSITORIES: Final = 2
+"""Of one row."""
 KINDS: Final = {**{str(kind): label for kind, label in NAME_KINDS.items()}, "file": "tool, file or command"}
 SELECT_PIXELS: Final = 220
 SERVER: Final = "mcp__"
-_OPTIONAL: Final = ("calls", "≈ per call", "definitions", "never called", "repositories")
-SHARE_NOTE: Final = "the cost is the share, by tokens, of the calls that carried them"
+_OPTIONAL: Final = ("calls", "≈ per call", "tokens of its definition", "never called", "repositories")
+SHARE_NOTE: Final = "cost by the share of the tokens that the calls sent"
 
 
-def costs_by_name_section(reads: ReadsWithFallback, position: TrendAddress, *, page: str, days: int) -> None:
-    """Draw the names that cost most in the range of the page."""
+def costs_by_name_section(
+    reads: ReadsWithFallback, composition: Composition, position: TrendAddress, *, page: str
+) -> None:
+    """Draw the names that cost most in the range and the repository of the page."""
     st.subheader("What costs most", anchor=False, divider="grey")
-    composition = reads.composition(days=days, repository=position.repository)
     options = {**KINDS, **{f"{SERVER}{name}": f"tool of {name}" for name in servers_of(composition.content)}}
     top = position.top or "tool"
-    bar = st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="names_bar")
     widgets.filter_select(
-        bar.container(width=SELECT_PIXELS),
+        st.container(width=SELECT_PIXELS),
         "Sum by",
         list(options),
         top,
@@ -48,12 +50,8 @@ def costs_by_name_section(reads: ReadsWithFallback, position: TrendAddress, *, p
         format_func=lambda name: options.get(name, name),
     )
     if top == "file":
-        _files(reads, days=days)
+        _files(reads, composition, position)
         return
-    repository = position.repository
-    if composition.repositories or repository is not None:
-        column = bar.container(width=SELECT_PIXELS)
-        widgets.filter_select(column, "Repository", composition.repositories, repository, page=page)
     kind: NameKind = next((kind for kind in NAME_KINDS if kind == top), "tool")
     server = None if top in KINDS else top.removeprefix(SERVER)
     _names(costs_by_name(composition.content, kind, server=server), kind, composition)
@@ -75,10 +73,10 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
         numbers={"≈ cost": DOLLARS, "≈ per call": DOLLARS},
         column_config={
             NAME_KINDS[kind]: config.TextColumn(width=190),
-            "≈ cost": config.NumberColumn(width=76, help=SHARE_NOTE),
-            "definitions": config.NumberColumn(width=90, help="tokens of the definitions in each model call"),
-            "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),
-            "repositories": config.TextColumn(width=300),
+            "≈ cost": config.NumberColumn(width=76),
+            "tokens of its definition": config.NumberColumn(width=150),
+            "tokens sent": config.NumberColumn(width=126),
+            "repositories": config.TextColumn(width=260),
         },
     )
 
@@ -86,7 +84,7 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition)
 def names_sentence(costs: Sequence[NamedCost]) -> str:
     """Return the answer of the table: the most expensive name, and the tools that were sent and never called."""
     first = costs[0]
-    where = f", most in {next(iter(first.repositories))}" if first.repositories else ""
+    where = f", most in {next(iter(first.repositories))}" if len(first.repositories) > 1 else ""
     calls = f" for {count(first.calls, 'call')}" if first.calls else ""
     sentence = f"{first.name} costs most: {dollars(first.dollars)}{calls}{where}."
     unused = [cost for cost in costs if cost.definition_tokens is not None and not cost.calls]
@@ -106,14 +104,17 @@ def names_frame(costs: Sequence[NamedCost], kind: NameKind) -> pd.DataFrame:
             "≈ cost": pd.array([cost.dollars for cost in costs], dtype="Float64"),
             "calls": [cost.calls for cost in costs],
             "≈ per call": pd.array([cost.dollars_per_call for cost in costs], dtype="Float64"),
-            "definitions": pd.array([cost.definition_tokens for cost in costs], dtype="Int64"),
+            "tokens of its definition": pd.array([cost.definition_tokens for cost in costs], dtype="Int64"),
             "never called": [_unused(cost, kind) for cost in costs],
-            "tokens in all calls": [cost.carried_tokens for cost in costs],
+            "tokens sent": [cost.carried_tokens for cost in costs],
             "sessions": [cost.sessions for cost in costs],
             "repositories": [_repositories(cost) for cost in costs],
         }
     )
-    return frame.drop(columns=[name for name in _OPTIONAL if not frame[name].any()])
+    is_one = len({name for cost in costs for name in cost.repositories}) < 2
+    dropped = {name for name in _OPTIONAL if not frame[name].any()}
+    dropped |= {"repositories"} if is_one else set()
+    return frame.drop(columns=[*dropped, "tokens sent" if frame["≈ cost"].any() else "≈ cost"])
 
 
 def _unused(cost: NamedCost, kind: NameKind) -> str | None:
@@ -126,8 +127,8 @@ def _unused(cost: NamedCost, kind: NameKind) -> str | None:
 
 
 def _repositories(cost: NamedCost) -> str | None:
-    more = len(cost.repositories) - LISTED
-    listed = islice(cost.repositories.items(), LISTED)
+    more = len(cost.repositories) - REPOSITORIES
+    listed = islice(cost.repositories.items(), REPOSITORIES)
     names = ", ".join(f"{name} {dollars(paid)}" if paid else name for name, paid in listed)
     return (f"{names} and {more} more" if more > 0 else names) or None
 
@@ -138,11 +139,12 @@ def _sessions(composition: Composition) -> str:
     return f"{count(composition.sessions, 'session')} of this range"
 
 
-def _files(reads: ReadsWithFallback, *, days: int) -> None:
+def _files(reads: ReadsWithFallback, composition: Composition, position: TrendAddress) -> None:
     """Draw the files and commands: of all sessions of the range where a copy in ClickHouse sums them."""
-    uses = reads.tool_leaderboard(days=days)
-    sessions = "sessions of this range, in all repositories"
-    if not reads.uses_copy:
+    keys = None if position.repository is None else composition.keys[:COMPARED_SESSIONS]
+    uses = reads.tool_leaderboard(days=position.range_days, sessions=keys)
+    sessions = "sessions of this range"
+    if keys is not None or not reads.uses_copy:
         sessions = f"latest {COMPARED_SESSIONS} {sessions}"
     if not uses:
         st.text(f"No tool was called in the {sessions}.")

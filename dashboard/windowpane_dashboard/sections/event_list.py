@@ -16,7 +16,7 @@ from windowpane_dashboard.sections.timeline import PAGE
 
 EVENT_ROWS = 500
 SCOPE = "event_scope"
-SCOPES = {"turn": "this turn", "noteworthy": "noteworthy, whole session"}
+SCOPES = {"turn": "this turn", "noteworthy": "main events of the session"}
 
 
 def _choose_scope(scope: str) -> None:
@@ -40,7 +40,7 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
         query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=EVENT_ROWS)
     else:
         query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=EVENT_ROWS)
-    frame = events_frame(store.events_or_damage(query)).drop(columns=["session", "event", "hash"])
+    frame = events_frame(store.events_or_damage(query)).drop(columns=["seq", "session", "event", "hash"])
     if frame.empty:
         st.text("No events are recorded for this turn.")
         return
@@ -50,7 +50,6 @@ def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
         key="events",
         alt="Events with descriptions",
         column_config={
-            "seq": st.column_config.NumberColumn(width=64, help="position in the store"),
             "turn": st.column_config.NumberColumn(width=48),
             "at": times.time_column("time (local)", width=140),
             "what": st.column_config.TextColumn(width=800),

@@ -92,8 +92,8 @@ def _draw(row: SessionRow, line: _Line, number: int, last: int) -> None:
                 on_click=_show,
                 args=(f"finding_{number}_{index}", turn, last),
             )
-    if finding and action.button("Try in Replay", key=f"finding_replay_{number}"):
-        trial = finding.trial
+    trial = finding and finding.trial
+    if trial and action.button("Try in Replay", key=f"finding_replay_{number}"):
         position = ReplayAddress(
             simulate=row.session_id, policies=",".join(trial.policies), window=str(trial.window_tokens)
         )

@@ -33,6 +33,8 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
             bar = partial(window_bar, zone=zone, estimated=is_estimate)
             style.format(bar, subset=(frame.index[in_zone & (frame["estimated"] == is_estimate)], "window"))
     style.format(lambda _: UNKNOWN, subset=(frame.index[frame["zone"].isna()], "window"))
+    losses = dict(zip(frame["lost"], frame["losses"], strict=True))
+    style.format(lambda rank: losses[rank], subset=["lost"], na_rep=UNKNOWN)
     for estimated, stated in product((False, True), repeat=2):
         rows = frame.index[(frame["estimated cost"] == estimated) & (frame["stated cost"] == stated)]
         style.format(partial(dollars, estimated=estimated, stated=stated), subset=(rows, "cost"), na_rep=UNKNOWN)

@@ -38,11 +38,11 @@ def _card(session: LiveSession, now: float) -> None:
     )
     names = (project(row), row.agent)
     st.caption(escape_markdown(" · ".join(name for name in names if name and name != UNKNOWN)) or UNKNOWN)
-    st.markdown(escape_markdown(session.forecast))
+    st.markdown(escape_markdown(session.forecast(now)))
     st.html(_bar(session))
     shape = "" if row.zone is None else f"{ZONE_SHAPES[row.zone]} "
-    full = f"{shape}{percent(row.utilization, estimated=row.is_estimated)}"
-    st.caption(escape_markdown(f"{full} · {_cost(session)}"))
+    parts = [f"{shape}{percent(row.utilization, estimated=row.is_estimated)}", _cost(session)]
+    st.caption(escape_markdown(" · ".join(part for part in parts if part != UNKNOWN)))
     if session.alert is not None:
         fired = f"{alert_title(session.alert.alert)}, {ago(session.alert.fired_at, now)}"
         link = alert_address(session.alert)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import streamlit as st
 
+from windowpane.store.records import SessionRow
 from windowpane.store.search.content import ContentFilter, ContentHits
-from windowpane.text.formats import count
+from windowpane.text.formats import UNKNOWN, count
 from windowpane_dashboard.page import address, store_access
-from windowpane_dashboard.queries.block_text import hit_rows, marked, occurrence_name
+from windowpane_dashboard.queries.block_text import HitRow, hit_rows, marked, occurrence_name, rows_by_session
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
+from windowpane_dashboard.queries.titles import project, session_title
 from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
@@ -19,6 +21,9 @@ from windowpane_dashboard.sections.window import open_block
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 HITS: Final = 50
+SESSIONS: Final = 20
+"""Sessions whose matches are shown; likewise the matches of each."""
+FIRST: Final = 3
 
 
 def beside_block(view: SessionView, draw: Callable[[], None]) -> None:
@@ -50,35 +55,57 @@ def find_section(view: SessionView) -> None:
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
     if not position.text:
-        st.caption("Everything that was captured of this session is searched, removed blocks as well.")
+        st.caption("Everything that was captured of this session is searched, also what was removed.")
         return
     result = store_access.find_content(view.snapshot, ContentFilter(position.text, view.row.session_id, HITS))
-    hits_list(result, {}, query=position.text)
-
-
-def hits_list(result: ContentHits, titles: Mapping[str, str], *, query: str) -> None:
-    """Draw the matches, each as a link to its turn and block; *titles* are the names of several sessions."""
-    if result.texts == 0:
-        how_to_capture()
+    if not result.hits:
+        no_hits(result)
         return
     rows = hit_rows(result)
-    if not rows:
-        st.text(f"No captured content contains this. {_coverage(result)}")
-        return
     with st.container(key="hits", gap="small"):
-        for row in rows:
-            block = row.occurrence
-            names = (titles.get(block.session_id), f"turn {block.turn}", occurrence_name(block))
-            where = escape_markdown(" · ".join(name for name in names if name))
-            position = SessionAddress(block.session_id, block.turn, tab="find", block=block.block_id, text=query)
-            label = f"**{where}**  {marked(row.snippet)}"
-            st.page_link("views/session.py", label=label, query_params=position.to_query())
-    st.caption(
-        f"{count(len(rows), 'block')} with {count(len(result.hits), 'matching passage')}. {_coverage(result)}"
-    )
+        _hits(rows, position.text)
+    items = f"{count(len(rows), 'item')} with {count(len(result.hits), 'matching passage')}"
+    st.caption(f"{items}. {coverage(result)}")
 
 
-def _coverage(result: ContentHits) -> str:
+def found_sessions(result: ContentHits, sessions: Mapping[str, SessionRow], *, query: str) -> None:
+    """Draw the matches of several sessions, of each the first; the best session first."""
+    groups = rows_by_session(result, query)
+    with st.container(key="hits", gap="small"):
+        for rows in groups[:SESSIONS]:
+            session_id = rows[0].occurrence.session_id
+            row = sessions.get(session_id)
+            names = (session_id,) if row is None else (session_title(row), project(row))
+            st.markdown(f"**{escape_markdown(' · '.join(name for name in names if name != UNKNOWN))}**")
+            _hits(rows[:FIRST], query)
+            if len(rows) > FIRST:
+                whole = SessionAddress(session_id, tab="find", text=query)
+                label = f"{len(rows) - FIRST:,} more in this session"
+                st.page_link("views/session.py", label=label, query_params=whole.to_query())
+    omitted = f"The first {SESSIONS} of {len(groups)} sessions. " if len(groups) > SESSIONS else ""
+    st.caption(omitted + coverage(result))
+
+
+def no_hits(result: ContentHits) -> None:
+    """Report that nothing matches, and how content is captured where none is."""
+    if result.texts == 0:
+        how_to_capture()
+    else:
+        st.text(f"No captured content contains this. {coverage(result)}")
+
+
+def _hits(rows: Sequence[HitRow], query: str) -> None:
+    """Draw each match as a link to its turn and block."""
+    for row in rows:
+        block = row.occurrence
+        where = escape_markdown(f"turn {block.turn} · {occurrence_name(block)}")
+        position = SessionAddress(block.session_id, block.turn, tab="find", block=block.block_id, text=query)
+        label = f"**{where}**  {marked(row.snippet)}"
+        st.page_link("views/session.py", label=label, query_params=position.to_query())
+
+
+def coverage(result: ContentHits) -> str:
+    """Return how much was searched."""
     number = "All" if result.texts is None else f"{result.texts:,}"
     parts = [f"{number} captured passages are searched."]
     if not result.is_whole:

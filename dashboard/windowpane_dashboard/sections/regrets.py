@@ -21,33 +21,32 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
     """Draw the list, the largest first."""
     last = int(timeline.turns["turn"].iloc[-1])
     frame = regretted_blocks(store, row.session_id, last)
-    st.text(regrets_summary(frame))
+    visible, repeated = widgets.without_repeated(
+        frame.drop(columns="session_turn"), why="Why", removed="Removed at turn", again="Needed again at turn"
+    )
+    widgets.show_text(f"{regrets_summary(frame)}{repeated}")
     widgets.table(
-        widgets.without_empty(frame, "dollars").drop(columns="session_turn"),
+        widgets.without_empty(visible, "dollars"),
         key=TABLE,
-        alt="Removed blocks that were needed again, the largest first",
+        alt="Removed content that was needed again, the largest first",
         on_row=lambda number: select_turn(int(frame["session_turn"].iloc[number]), last),
         numbers={"dollars": DOLLARS},
         column_config={
-            "what": st.column_config.TextColumn(width=150),
-            "target": st.column_config.TextColumn("file or command", width=220),
+            "what": st.column_config.TextColumn(width=220),
+            "tokens": st.column_config.NumberColumn(width=64),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
-            "why": st.column_config.TextColumn("reason", width=262),
             "again": st.column_config.NumberColumn("again at turn", width=92),
-            "tokens": st.column_config.NumberColumn("tokens again", width=92),
+            "why": st.column_config.TextColumn(width=262),
             "dollars": st.column_config.NumberColumn(
                 "≈ cost", width=76, help="What the call paid that sent it anew; each later call sends it too."
             ),
-            "preview": st.column_config.TextColumn(width=220),
-            "block": st.column_config.TextColumn(width=64),
         },
     )
-    st.caption("A line in the chart joins both turns. Select a row to see the window at the removal.")
 
 
 def regrets_summary(frame: pd.DataFrame) -> str:
     """Return a sentence about their number and cost."""
-    several = count(len(frame), "block") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} blocks"
+    several = count(len(frame), "item") if len(frame) < REGRET_ROWS else f"The latest {REGRET_ROWS:,} items"
     money = frame["dollars"].dropna()
     cost = f", about {dollars(float(money.sum()))} in the calls that sent them anew" if len(money) else ""
     paid = tokens(float(frame["tokens"].sum()))

@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.alerts.rules import alert_title
+from windowpane.report.alerts import outcome_of
 from windowpane.store.filters import AlertFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import SessionRow
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import address, widgets
-from windowpane_dashboard.queries.alerts import outcome_of, requested_firing, selected_firing
+from windowpane_dashboard.queries.alerts import requested_firing, selected_firing
 from windowpane_dashboard.queries.filters import SessionAddress
 from windowpane_dashboard.sections.alert_detail import firing_section
 from windowpane_dashboard.sections.timeline import PAGE, select_turn
@@ -26,9 +27,6 @@ LISTED: Final = 200
 def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> None:
     """Draw the alerts, the latest first, next to the one of the address; selecting a row selects its turn."""
     rows = list(store.alerts(AlertFilter(session_id=row.session_id, limit=LISTED)))
-    if not rows:
-        st.text("No alert has fired in this session.")
-        return
     requested = SessionAddress.from_query(st.query_params.to_dict())
     chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
     now = time.time()

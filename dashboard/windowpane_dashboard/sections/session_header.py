@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Final
 
 import streamlit as st
 
 from windowpane.alerts.rules import alert_title
 from windowpane.core.characters import plain
-from windowpane.core.times import is_live
+from windowpane.core.times import IDLE_SECONDS, is_live
 from windowpane.report.headline import counted_turns
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, SessionRow
@@ -32,14 +31,11 @@ from windowpane_dashboard.queries.alerts import lost_rules_of
 from windowpane_dashboard.queries.timeline import Timeline
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-NOT_LIVE: Final = "not live"
-"""A session that is over has no forecast; its chart and the fleet's table show the same."""
-
 
 def identity_line(row: SessionRow, timeline: Timeline) -> None:
     """Draw model, source, turns, the limit with its origin, and the time of the last event."""
     now = time.time()
-    state = "live" if is_live(row, now) else "ended" if row.ended else "no longer live"
+    state = "live, " if is_live(row, now) else "ended, " if row.ended else ""
     if row.limit_tokens is None:
         limit = "limit unknown"
     else:
@@ -52,7 +48,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
         counted_turns(row.turns, timeline.open_turn),
         limit,
         *([level] if level else []),
-        state if row.last_at is None else f"{state}, last event {ago(row.last_at, now)}",
+        f"{state}last event {ago(row.last_at, now)}",
     ]
     if row.project:
         parts.append(f"project {row.project}")
@@ -79,11 +75,14 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
-    """Draw the four metrics of a session as its next call would find it; the others are one click away.
+    """Draw the metrics of a session as its next call would find it; the others are one click away.
 
-    With an *alert*, the window is the fullest of its turn: what was reduced before the call counts too.
+    Only a live session has a forecast. With an *alert*, the window is the fullest of its turn: what was
+    reduced before the call counts too.
     """
-    metrics = (_window(row, timeline, alert), _forecast(row, timeline), _cost(row), _lost(row, timeline))
+    metrics = [_window(row, timeline, alert), _cost(row), _lost(row, timeline)]
+    if is_live(row, time.time()):
+        metrics.insert(1, _forecast(row, timeline))
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
     ):
@@ -124,7 +123,6 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
 def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
-        ("Needed again", f"{row.regrets:,}", "Removed blocks that were needed again within 20 turns."),
         ("Growth", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
         ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
@@ -150,16 +148,15 @@ def _cost_help(row: SessionRow) -> str:
 
 def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     event = next_event(row)
-    text = NOT_LIVE
-    if timeline.latest is None:
-        text = UNKNOWN
-    elif is_live(row, time.time()):
-        duration = time_ahead(event.turns, timeline.turns["at"].dropna().tolist())
+    text = UNKNOWN
+    if timeline.latest is not None:
+        is_idle = row.last_at is None or time.time() - row.last_at > IDLE_SECONDS
+        duration = "" if is_idle else time_ahead(event.turns, timeline.turns["at"].dropna().tolist())
         text = ", ".join(filter(None, (with_band(event.turns, *event.band(timeline.latest)), duration)))
     aim = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"Turns (model calls) until {event.name}; in parentheses the range that holds in 8 of 10 cases.",
-        "The time is that of as many turns at the median pace of the latest 20.",
+        "The time is that of as many turns at the median pace of the latest 20; none while the agent waits.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
     return f"{event.name.capitalize()} in", text, " ".join(parts)

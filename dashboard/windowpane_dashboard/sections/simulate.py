@@ -8,30 +8,36 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.store_names import full_name
-from windowpane.evaluation.replay import combine_setups
-from windowpane.evaluation.replay.setups import preset_names
+from windowpane.evaluation.replay import StoreSource
+from windowpane.evaluation.replay.setups import (
+    MINIMUM_LIMIT_TOKENS,
+    ReplaySetup,
+    format_window,
+    parse_window,
+    preset_names,
+)
 from windowpane.exceptions import ConfigurationError
+from windowpane.report.findings import BLIND_POLICY
 from windowpane.store.records import SessionRow
 from windowpane.text.formats import count
+from windowpane.text.labels import POLICY_LABELS
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
-from windowpane_dashboard.queries.titles import picker_label
+from windowpane_dashboard.queries.titles import picker_label, session_title
 from windowpane_dashboard.replay.jobs import SimulationJob, start_simulation
 from windowpane_dashboard.replay.worker import SimulationRequest
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 JOB: Final = "replay_job"
 FILLED: Final = "replay_filled"
-DEFAULT_POLICIES: Final = ("hybrid", "fifo")
+DEFAULT_POLICIES: Final = ("hybrid",)
+NAME_CHARACTERS: Final = 100
+MAXIMUM_SHARE: Final = 0.8
+"""Part of the fullest window from which on a smaller one must remove something."""
 WINDOWS: Final = ("8k", "16k", "32k", "64k", "128k", "200k", "400k", "1m")
 POLL_SECONDS: Final = 0.5
-
-
-def policies() -> list[str]:
-    """Return every policy of this release."""
-    return [setup.policy for setup in combine_setups(limits=[8_192], policies=["all"])]
 
 
 def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_: bool) -> None:
@@ -39,7 +45,7 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
     if not snapshot.is_admin:
         st.caption("Simulations are started by admins; their results are listed here.")
         return
-    _fill_in(position)
+    _fill_in(snapshot, position)
     job: SimulationJob | None = st.session_state.get(JOB)
     if job is not None:
         _progress(job)
@@ -53,15 +59,31 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
             _start(request)
 
 
-def _fill_in(position: ReplayAddress) -> None:
+def _fill_in(snapshot: StoreSnapshot, position: ReplayAddress) -> None:
     """Set the form to the address, once for each address; what the user changes after that stays."""
     if position.simulate is None or st.session_state.get(FILLED) == position:
         return
     st.session_state[FILLED] = position
-    chosen = set(position.policies.split(",")) if position.policies else DEFAULT_POLICIES
+    requested = (position.policies or "").split(",")
+    chosen = {name for name in requested if name in POLICY_LABELS} or {*DEFAULT_POLICIES, BLIND_POLICY}
+    row = snapshot.store.session(position.simulate)
+    if row is not None and not StoreSource(store_access.whole_store().address, row.session_id).load().has_content:
+        chosen -= {name for name in chosen if ReplaySetup(MINIMUM_LIMIT_TOKENS, policy=name).reads_content}
     st.session_state["replay_sessions"] = [position.simulate]
-    st.session_state["replay_policies"] = [name for name in policies() if name in chosen]
-    st.session_state["replay_windows"] = [position.window or WINDOWS[2]]
+    st.session_state["replay_policies"] = [name for name in POLICY_LABELS if name in chosen]
+    st.session_state["replay_windows"] = trial_windows(row, position.window)
+
+
+def trial_windows(row: SessionRow | None, window: str | None) -> list[str]:
+    """Return the session's window, and a part of it in which content must be removed."""
+    limit = (row and row.limit_tokens) or parse_window(window or WINDOWS[2])
+    smaller, peak = limit, (row and row.peak_utilization) or 0.0
+    while peak and smaller > max(MAXIMUM_SHARE * peak * limit, 2 * MINIMUM_LIMIT_TOKENS):
+        smaller //= 2
+    sizes = dict.fromkeys((limit, smaller))
+    names = {size: format_window(size) for size in sizes}
+    is_exact = {size: "." not in name and parse_window(name) == size for size, name in names.items()}
+    return [name if is_exact[size] else str(size) for size, name in names.items()]
 
 
 def _form(snapshot: StoreSnapshot) -> SimulationRequest:
@@ -71,13 +93,17 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         list(rows),
         format_func=lambda name: plain(_recorded_label(rows[name]) if name in rows else name),
         key="replay_sessions",
-        help="Policies that read content need sessions whose content was captured.",
     )
     st.session_state.setdefault("replay_policies", list(DEFAULT_POLICIES))
     st.session_state.setdefault("replay_windows", ["32k"])
-    left, middle, right = st.columns(3)
-    chosen = left.multiselect("Policies", policies(), key="replay_policies")
-    presets = middle.multiselect("Presets", preset_names(), key="replay_presets")
+    left, right = st.columns(2)
+    chosen = left.multiselect(
+        "Remove before compaction",
+        list(POLICY_LABELS),
+        format_func=lambda name: f"{POLICY_LABELS[name]} ({name})",
+        key="replay_policies",
+        help="All but oldest first and too old for its type need the captured content of the session.",
+    )
     windows = right.multiselect(
         "Windows",
         WINDOWS,
@@ -85,15 +111,14 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         accept_new_options=True,
         help="Tokens, such as 8k, 200k or 131072; type any other size.",
     )
-    left, middle, right = st.columns(3, vertical_alignment="bottom")
-    zones = left.text_input(
-        "Thresholds",
+    left, right = st.columns(2)
+    presets = left.multiselect("Or as another framework does", preset_names(), key="replay_presets")
+    zones = right.text_input(
+        "From this share of the window",
         key="replay_thresholds",
         placeholder="the window's defaults",
-        help="Where removal starts, such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
+        help="Such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
-    name = middle.text_input("Name", key="replay_name", placeholder="the first session's", max_chars=100)
-    baselines = right.checkbox("Compare with no policy", key="replay_baselines")
     return SimulationRequest(
         store=full_name(store_access.whole_store().address),
         sessions=tuple(sessions),
@@ -101,8 +126,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         presets=tuple(presets),
         windows=tuple(windows),
         thresholds=zones or "",
-        baselines=baselines,
-        name=(name or "").strip(),
+        name=session_title(rows[sessions[0]])[:NAME_CHARACTERS] if sessions and sessions[0] in rows else "",
     )
 
 

@@ -15,7 +15,6 @@ from windowpane_dashboard.queries.team import children_frame, read_delegations, 
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-CHILDREN = 200
 TURN_OF_LINK = r"turn=(\d+)"
 
 
@@ -47,11 +46,11 @@ def children_section(store: EventReader, row: SessionRow) -> None:
     together = "" if total is None else f"{dollars(total, estimated=estimated)} together, "
     others = sum(member.project != row.project for member in team)
     elsewhere = f", including {others:,} of other projects" if others else ""
-    st.text(f"{together}{count(len(team), 'session')}{elsewhere}.")
-    children = store.sessions(SessionFilter(parent_session_id=row.session_id, order="recent", limit=CHILDREN))
+    children = [member for member in team if member.parent_session_id == row.session_id != member.session_id]
     sent = sum(child.input_tokens for child in children)
     worst = [child for child in children if child.worst_zone in ("red", "overflow")]
     st.text(
+        f"{together}{count(len(team), 'session')}{elsewhere}. "
         f"{count(len(children), 'sub-agent')} worked in separate windows; their calls sent {tokens(sent)} "
         f"tokens. {count(len(worst), 'of them', 'of them')} reached red."
     )

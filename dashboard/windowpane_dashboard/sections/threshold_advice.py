@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pandas as pd
 import streamlit as st
 
-from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells, setting_lines
+from windowpane.evaluation.replay.advice_text import (
+    LEVEL_COLUMNS,
+    advice_answer,
+    advice_basis,
+    level_cells,
+    setting_lines,
+)
 from windowpane.evaluation.replay.compaction_threshold import MINIMUM_COMPACTIONS, ThresholdAdvice
 from windowpane.text.formats import UNKNOWN
 from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.style.sanitize import sanitized
+from windowpane_dashboard.style.sanitize import escape_markdown
+
+WIDTHS: Final = {"compact at": 116, "cost": 66, "less than now (99% range)": 172}
 
 
-def threshold_section(snapshot: StoreSnapshot) -> None:
-    """Draw the advice for each agent, the most expensive first."""
-    st.subheader("When to compact", anchor=False, divider="grey")
+def threshold_section(snapshot: StoreSnapshot, *, omits_first: bool = False) -> str:
+    """Draw the advice for each agent, the most expensive first; return that of the first in one sentence."""
     advice = store_access.threshold_advice(snapshot)
     if not advice:
-        st.text(f"No level can be compared: fewer than {MINIMUM_COMPACTIONS} recorded compactions with a price.")
-    for one in advice:
-        _show(one)
+        few = f"fewer than {MINIMUM_COMPACTIONS} with a price are recorded"
+        return f"No level of compaction can be compared: {few}."
+    st.subheader("When to compact", anchor=False, divider="grey")
+    frames = {one.agent: level_frame(one) for one in advice}
+    columns = [name for name in LEVEL_COLUMNS if any((frame[name] != UNKNOWN).any() for frame in frames.values())]
+    for number, one in enumerate(advice):
+        st.markdown(f"**{escape_markdown(one.agent)}**")
+        if number or not omits_first:
+            widgets.show_text(advice_answer(one))
+        _show(one, frames[one.agent][[name for name in columns if name != "compactions a week"]])
+    return f"{advice[0].agent}: {advice_answer(advice[0])}"
 
 
-def _show(advice: ThresholdAdvice) -> None:
-    st.markdown(f"**{sanitized(advice.agent)}**")
-    widgets.show_text(advice_sentences(advice))
-    frame = pd.DataFrame(
-        [level_cells(advice, one) for one in (advice.present, *advice.lower)], columns=list(LEVEL_COLUMNS)
-    )
-    frame = frame.loc[:, (frame != UNKNOWN).any()]
-    frame = frame.rename(columns={"a month": "dollars a month", "a week": "compactions a week"})
+def level_frame(advice: ThresholdAdvice) -> pd.DataFrame:
+    """Return the levels as a table, the present one first."""
+    levels = (advice.present, *advice.lower)
+    return pd.DataFrame([level_cells(advice, one) for one in levels], columns=list(LEVEL_COLUMNS))
+
+
+def _show(advice: ThresholdAdvice, frame: pd.DataFrame) -> None:
     alt = f"Levels of compaction of {advice.agent}"
-    widgets.table(frame, key=f"threshold_{advice.agent}", alt=alt, height="content")
+    widgets.table(
+        frame,
+        key=f"threshold_{advice.agent}",
+        alt=alt,
+        height="content",
+        column_config={name: st.column_config.TextColumn(width=WIDTHS.get(str(name), 80)) for name in frame},
+    )
+    st.caption(escape_markdown(advice_basis(advice)))
     settings = setting_lines(advice)
     if settings is not None:
         st.caption(" ".join(filter(None, (f"Lines for {settings.file}.", settings.note))))

@@ -26,7 +26,7 @@ def tool_use_section(view: SessionView) -> None:
         st.text("The window was empty at this turn.")
     else:
         size = tokens(int(fill["tokens"].sum()))
-        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest block.")
+        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest item.")
         _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:

@@ -12,6 +12,7 @@ import streamlit as st
 from windowpane.config.paths import default_store, local_base
 from windowpane.core.names import repository_name
 from windowpane.sources.imports.noted_outlines import SessionOutline, outlined_sessions
+from windowpane.sources.imports.progress import running_import
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, tokens_short
 from windowpane_dashboard.page import widgets
 
@@ -19,9 +20,9 @@ TABLE: Final = "unread_table"
 REFRESH_SECONDS: Final = 2.0
 
 
-def unread_sessions(stored: Collection[str], text: str | None) -> None:
+def unread_sessions(stored: Collection[str] = (), text: str | None = None) -> None:
     """Draw the sessions that a running import has not read yet, but those in *stored*; nothing without one."""
-    if outlined_sessions(local_base(default_store())):
+    if running_import(local_base(default_store())) is not None:
         _list(stored, text)
 
 

@@ -1,4 +1,4 @@
-"""The window at the selected turn, and the blocks removed by then."""
+"""The window at the selected turn, and what was removed by then."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from windowpane_dashboard.queries.window import REMOVED_ROWS, TurnWindow, remove
 from windowpane_dashboard.sections.block_strip import block_strip, window_strip
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.timeline import PAGE
+from windowpane_dashboard.style.sanitize import escape_markdown
 
 
 def turn_heading(window: TurnWindow) -> None:
@@ -23,8 +24,8 @@ def turn_heading(window: TurnWindow) -> None:
     st.subheader(
         heading_text(window.values, window.turn),
         anchor=False,
-        help="The window as this call sent it: every block in order, from the start of the prompt on the left, "
-        "as wide as its tokens. Point at a block to see what it is, and click it to read it.",
+        help="The window as this call sent it: every message, tool call and result in order, as wide "
+        "as its tokens. Point at one to see what it is, and click it to read it.",
     )
 
 
@@ -34,13 +35,13 @@ def window_section(window: TurnWindow) -> None:
         return
     limit = window.values["limit_tokens"]
     if window.blocks.empty:
-        st.text("The blocks of the window at this turn were not recorded.")
+        st.text("The content of the window at this turn was not recorded.")
         return
     palette = widgets.current_palette()
     block_strip(
         window_strip(window.blocks, palette, limit_tokens=None if pd.isna(limit) else float(limit)),
         palette,
-        alt=f"{count(len(window.blocks), 'block')} of the window in order, as in the table of blocks",
+        alt=f"{count(len(window.blocks), 'item')} of the window in order, as in the table below",
         on_select=open_block,
     )
 
@@ -67,7 +68,7 @@ def blocks_section(view: SessionView) -> None:
     with left:
         _in_window(window.blocks)
     with right:
-        st.markdown("**Removed by now, and why**")
+        st.markdown("**Removed by now**")
         if removed.empty:
             st.text(nothing_removed(view.timeline.marks, window.turn))
         else:
@@ -77,7 +78,7 @@ def blocks_section(view: SessionView) -> None:
 def nothing_removed(marks: pd.DataFrame, turn: int) -> str:
     """Return why no removed block is listed at *turn*: nothing was removed, or the recording does not hold it."""
     if (marks["letter"].isin(["R", "C"]) & (marks["turn"] <= turn)).any():
-        return "The blocks removed by now are not in the recording; the events in the chart give their number."
+        return "What was removed by now is not in the recording; the events in the chart give its size."
     return "Nothing had been removed from the window."
 
 
@@ -100,49 +101,41 @@ def _in_window(blocks: pd.DataFrame) -> None:
     st.markdown("**In the window**")
     if blocks.empty:
         return
-    visible = blocks.drop(columns=["component", "count"])
-    visible.insert(1, "≈", ["≈" if source == "estimate" else "" for source in blocks["count"]])
+    st.caption(f"{count(len(blocks), 'item')}, in the order the model saw them. Select a row to read it.")
+    size = "≈ tokens" if (blocks["count"] == "estimate").any() else "tokens"
+    visible = blocks.drop(columns=["component", "count", "block"]).rename(columns={"tokens": size})
     widgets.table(
         widgets.without_empty(visible, "replaces", "preview", "pinned"),
         key="in_window",
-        alt="Blocks of the window in order",
-        on_row=lambda row: open_block(visible["block"].iloc[row]),
+        alt="Content of the window in order",
+        on_row=lambda row: open_block(blocks["block"].iloc[row]),
         column_config={
-            "tokens": st.column_config.NumberColumn(width=64),
-            "what": st.column_config.TextColumn(width=170),
-            "≈": st.column_config.TextColumn(
-                width=24, help="≈ estimated: blocks are counted one by one and scaled to what the call measured"
+            "what": st.column_config.TextColumn(width=176),
+            size: st.column_config.NumberColumn(
+                width=76, help="each counted alone, scaled to what the call measured"
             ),
-            "age": st.column_config.NumberColumn(width=44, help="turns since it was added"),
-            "from turn": st.column_config.NumberColumn("since turn", width=70),
-            "preview": st.column_config.TextColumn("text", width=260),
-            "block": st.column_config.TextColumn(width=64),
-            "last used": st.column_config.TextColumn(
-                width=70,
-                help="the last turn whose content used something that only this block holds; `later` if "
-                "that is after the selected turn",
-            ),
+            "from turn": st.column_config.NumberColumn("turn", width=44, help="the turn that added it"),
+            "preview": st.column_config.TextColumn("text", width=400),
         },
     )
-    st.caption(f"{count(len(blocks), 'block')}, in the order the model saw them. Select a row to read the block.")
 
 
 def _removed(removed: pd.DataFrame) -> None:
+    listed = f"The latest {REMOVED_ROWS}" if len(removed) == REMOVED_ROWS else count(len(removed), "item")
+    visible, repeated = widgets.without_repeated(removed, **{"why": "Why", "replaced by": "Replaced by"})
+    st.caption(escape_markdown(f"{listed}, latest first.{repeated}"))
     widgets.table(
-        widgets.without_empty(removed, "needed again", "preview"),
+        widgets.without_empty(visible.drop(columns="block"), "needed again", "preview"),
         key="removed",
-        alt="Blocks removed from the window, latest first",
+        alt="Content removed from the window, latest first",
         on_row=lambda row: open_block(removed["block"].iloc[row]),
         column_config={
-            "what": st.column_config.TextColumn(width=160),
+            "what": st.column_config.TextColumn(width=150),
             "why": st.column_config.TextColumn(width=170),
-            "replaced by": st.column_config.TextColumn(width=150, help="a placeholder names the block"),
+            "replaced by": st.column_config.TextColumn(width=150),
             "needed again": st.column_config.TextColumn(width=140),
-            "preview": st.column_config.TextColumn("text", width=220),
+            "preview": st.column_config.TextColumn("text", width=300),
             "removed": st.column_config.NumberColumn("turn", width=44, help="turn of the removal"),
-            "block": st.column_config.TextColumn(width=64),
             "tokens": st.column_config.NumberColumn(width=64),
         },
     )
-    listed = f"The latest {REMOVED_ROWS} blocks" if len(removed) == REMOVED_ROWS else count(len(removed), "block")
-    st.caption(f"{listed}, latest first.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import os
 import socket
 import tomllib
@@ -34,6 +35,7 @@ WARM: Final = (
     "windowpane.alerts.summary",
     "windowpane.store.embedded",
     "windowpane_dashboard.charts.window_chart",
+    "windowpane_dashboard.page.downloads",
     "windowpane_dashboard.queries.fleet",
     "windowpane_dashboard.queries.window",
 )
@@ -122,8 +124,10 @@ def warm_up() -> None:
     Streamlit collects all garbage after every script run, which takes longer than drawing a small page while it
     scans the libraries' own objects each time.
     """
+    logging.disable(logging.WARNING)  # Streamlit warns that its server does not run yet
     for name in WARM:
         importlib.import_module(name)
+    logging.disable(logging.NOTSET)
     importlib.import_module("plotly.graph_objects").Figure().add_bar(x=[1]).to_json()
     gc.collect()
     gc.freeze()

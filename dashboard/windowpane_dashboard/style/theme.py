@@ -42,8 +42,6 @@ class Palette:
     """For marks."""
     event: str
     """Event marks; muted, because an event is not yet a problem."""
-    on_event: str
-    """The letter inside a mark."""
 
 
 def _themed(name: ThemeName) -> Palette:
@@ -67,7 +65,6 @@ def _themed(name: ThemeName) -> Palette:
         facts=pick_all(tones.FACT_TONES),
         severities=pick_all(tones.SEVERITY_TONES),
         event=pick(tones.EVENT),
-        on_event=pick(tones.GROUND),
     )
 
 

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import Final
 
 import pandas as pd
 import streamlit as st
 from pandas.io.formats.style import Styler
 
-from windowpane.alerts.rules import RULES_BY_NAME, alert_title
-from windowpane.core.vocabulary import SEVERITIES
+from windowpane.report.alerts import alert_phrases, outcome_of
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
-from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
-from windowpane_dashboard.page.date_range import date_range
+from windowpane_dashboard.page import (
+    address,
+    messages,
+    project_choice,
+    session_picker,
+    store_access,
+    times,
+    widgets,
+)
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
-from windowpane_dashboard.page.session_picker import session_filter
+from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
+    VISIBLE_ROWS,
     Firings,
     alert_frame,
-    alerts_headline,
     firing_key,
-    outcome_of,
     selected_firing,
 )
-from windowpane_dashboard.queries.filters import AlertFilters, AlertState, DeliveryState
+from windowpane_dashboard.queries.filters import AlertFilters
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
 PAGE, TABLE = "alerts", "alert_table"
+HIDDEN: Final = ("alert", "turn", "lasted")  # until added by the menu
 
 
 def main() -> None:
@@ -50,12 +56,16 @@ def main() -> None:
         head = st.container()
         filters = AlertFilters.from_query(project_choice.query_of(PAGE))
         snapshot = project_choice.of_project(snapshot, PAGE, filters.project, clears=("pick",))
-        filter_bar(snapshot, filters)
+        sessions = session_picker.offered_sessions(snapshot, filters.session).values()
+        offered = filter_chips.offered_alerts(sessions, today())
+        search_field(PAGE, filters, offered, text_is="what the alerts report")
         since, zone = store_access.live_since_now(), times.reader_zone()
         listed = store_access.firings(snapshot, filters.listing, since, zone)
         now = time.time()
         with head:
-            linked_headline(alerts_headline(listed), targets(filters.listing), PAGE)
+            linked_headline(
+                alert_phrases(listed.rows, listed.firing, more=listed.more), targets(filters.listing), PAGE
+            )
         if listed.rows:
             firings_section(snapshot, listed, filters, now)
         else:
@@ -77,37 +87,17 @@ def targets(listing: AlertFilters) -> dict[Subject, Target]:
 
 def _no_match(filters: AlertFilters) -> str:
     if filters.listing.to_query():
-        return "No alert matches these filters. Clear one to see more."
+        return "No alert matches. Remove a filter to see more."
     return "No alert has fired in any session of this store. The conditions are listed by: windowpane alerts list"
-
-
-def filter_bar(snapshot: StoreSnapshot, filters: AlertFilters) -> None:
-    """Draw the filters with the values of the address; a choice changes the address and clears the selection."""
-    bar = widgets.control_bar()
-    session_filter(bar, snapshot, PAGE, filters.session, clears=("pick",))
-    offered: dict[str, Sequence[str]] = {
-        "alert": tuple(RULES_BY_NAME),
-        "severity": tuple(reversed(SEVERITIES)),
-        "state": get_args(AlertState),
-        "delivery": get_args(DeliveryState),
-    }
-    for name, options in offered.items():
-        form = alert_title if name == "alert" else str
-        selected = getattr(filters, name)
-        widgets.filter_select(
-            bar, name.capitalize(), options, selected, page=PAGE, clears=("pick",), format_func=form
-        )
-    date_range(bar, PAGE, filters.dates, clears=("pick",))
-    address.write(PAGE, filters.to_query())
 
 
 def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilters, now: float) -> None:
     """Draw the table next to the explained firing."""
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
-    left, right = widgets.wrapping_columns([2.1, 1], narrowest="text")
+    left, right = widgets.wrapping_columns([2.6, 1], narrowest="text")
     with left:
-        table_section(listed, now)
+        table_section(listed, listed.rows.index(chosen), now)
     with right, st.container(border=True):
         firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
 
@@ -121,26 +111,25 @@ def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
     return frame.style.map(lambda label: f"color: {colors.get(label, palette.muted)}", subset=["severity"])
 
 
-def table_section(listed: Firings, now: float) -> None:
-    """Draw the table of firings; selecting a row explains it."""
+def table_section(listed: Firings, chosen: int, now: float) -> None:
+    """Draw the table of firings; selecting a row explains it. The row *chosen* is explained now."""
     frame = alert_frame(listed, now)
     frame["fired"] = times.in_reader_zone(frame["fired"])
     frame = widgets.without_empty(frame, "fired", "delivery")
     config = st.column_config
     widgets.table(
         colored(frame, widgets.current_palette()),
-        key=TABLE,
+        key=f"{TABLE}_{hash(tuple(map(firing_key, listed.rows)))}",  # other rows: the mark is at another position
         alt="Alerts, the latest first",
         on_row=lambda row: address.update(PAGE, pick=firing_key(listed.rows[row])),
-        height="content" if len(frame) <= 12 else 470,
+        selection_default={"selection": {"rows": [chosen]}},
+        column_order=[name for name in frame if name not in HIDDEN],
+        height="content" if len(frame) <= VISIBLE_ROWS else 470,
         column_config={
-            "severity": config.TextColumn(width=76),
-            "alert": config.TextColumn(width=140),
-            "what": config.TextColumn(width=350),
-            "session": config.LinkColumn(width=150, display_text=TITLE_OF_LINK, alignment="left"),
-            "turn": config.NumberColumn(width=42),
-            "fired": times.time_column("fired (local)", form="MM-DD HH:mm:ss", width=126),
-            "lasted": config.TextColumn(width=150),
+            "severity": config.TextColumn(width=80),
+            "fired": times.time_column("when", form="MM-DD HH:mm", width=84),
+            "what": config.TextColumn(width=430),
+            "session": config.LinkColumn(width=250, display_text=TITLE_OF_LINK, alignment="left"),
             "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(
                 "messages", width=108, help="notified channels, and whether the message arrived"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
-from windowpane.core.events import PAYLOADS
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search.events import MAXIMUM_HITS
 from windowpane.store.writes.chain import Head
@@ -21,15 +19,15 @@ from windowpane_dashboard.page import (
     long_ranges,
     messages,
     project_choice,
+    session_picker,
     store_access,
     times,
-    widget_state,
     widgets,
 )
-from windowpane_dashboard.page.date_range import date_range
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
-from windowpane_dashboard.page.session_picker import OFFERED, session_filter
+from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
 from windowpane_dashboard.queries.filters import AuditFilters, SessionAddress
@@ -37,11 +35,10 @@ from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, session
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
-TURN_PIXELS = 116
 LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
 VERIFIED, CERTIFICATE = "audit_verified", "audit_certificate"
-PAGE, TRAIL, ORDER = "audit", "audit_trail", "audit_order"
+PAGE, TRAIL = "audit", "audit_trail"
 
 
 def main() -> None:
@@ -154,45 +151,12 @@ def chain_state(verification: Verification) -> None:
 
 
 def filter_bar(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
-    """Draw the filters with the values of the address; a choice changes the address and shows the first rows."""
+    """Draw the search field; a choice changes the address and shows the first rows."""
     trail = st.session_state.get(TRAIL, ())
     st.session_state[TRAIL] = [after for after in trail if is_before(after, filters)]
-
-    def bind(name: str, value: object) -> dict[str, Any]:
-        return address.bound_widget(PAGE, name, value, clears=("after",))
-
-    bar = widgets.control_bar()
-    session_filter(bar, snapshot, PAGE, filters.session, clears=("after",))
-    bar.container().multiselect(
-        "Events",
-        list(PAYLOADS),
-        placeholder="any",
-        **bind("types", list(filters.types)),
-    )
-    turn: dict[str, Any] = {"min_value": 0, "step": 1}
-    bar.container(width=TURN_PIXELS).number_input(
-        "From turn", placeholder="first", **turn, **bind("turn_from", filters.turn_from)
-    )
-    bar.container(width=TURN_PIXELS).number_input(
-        "To turn", placeholder="last", **turn, **bind("turn_to", filters.turn_to)
-    )
-    bar.container().text_input(
-        "Search", placeholder="names and numbers", max_chars=200, **bind("text", filters.text or "")
-    )
-    date_range(bar, PAGE, filters.dates, clears=("after",))
-    _order(bar, filters)
-    address.write(PAGE, filters.to_query())
-
-
-def _order(bar: st.delta_generator.DeltaGenerator, filters: AuditFilters) -> None:
-    key = widget_state.fresh_key(ORDER, filters.newest_first)
-    bar.container(width="content").checkbox(
-        "Newest first",
-        key=key,
-        on_change=lambda: widget_state.apply(
-            ORDER, key, lambda newest: address.update(PAGE, order="newest" if newest else None, after=None)
-        ),
-    )
+    sessions = session_picker.offered_sessions(snapshot, filters.session).values()
+    offered = filter_chips.offered_events(sessions, today())
+    search_field(PAGE, filters, offered, text_is="names and numbers; turns may be typed: turns 3..9")
 
 
 def is_before(after: int, filters: AuditFilters) -> bool:
@@ -242,7 +206,7 @@ def damage_line(damaged: Sequence[DamagedEvent]) -> str:
 
 def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     frame = events_frame(visible)
-    recent = store_access.recent_sessions(snapshot, OFFERED)
+    recent = store_access.recent_sessions(snapshot, session_picker.OFFERED)
     rows = sessions_by_id(snapshot.store, frame["session"], recent=recent)
     frame["session"] = [
         link_url(SessionAddress(session_id, turn), rows)
@@ -255,6 +219,7 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
         widgets.without_empty(frame, "at", "utc"),
         key="audit_rows",
         alt="Events in order",
+        column_order=("seq", "at", "what", "session", "turn", "event", "hash", "utc"),
         height="content" if len(frame) <= 14 else 480,
         on_select=_restore_address,
         selection_mode="single-row",

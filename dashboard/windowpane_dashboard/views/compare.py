@@ -9,7 +9,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
-from windowpane.report.headline import session_headline
+from windowpane.report.headline import sentence
 from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.records import SessionRow
 from windowpane_dashboard.charts.window_chart import SharedAxes, window_chart
@@ -45,20 +45,22 @@ def main() -> None:
         frame = differences(*sides)
         with head:
             widgets.headline(compare_headline(frame), PAGE)
+        differing = frame[frame["A"] != frame["B"]]
+        if not differing.empty:
+            column = st.column_config.TextColumn
+            widgets.table(
+                differing,
+                key="compare_table",
+                alt="Measures of both sessions with their difference",
+                height="content",
+                column_config={
+                    "measure": column("that differs", width=128),
+                    "A": column(width=66),
+                    "B": column(width=66),
+                    "B against A": column(width=98),
+                },
+            )
         charts(sides)
-        st.subheader("Differences", anchor=False, divider="grey")
-        widgets.table(
-            frame,
-            key="compare_table",
-            alt="Measures of both sessions with their difference",
-            height="content",
-            column_config={
-                "measure": st.column_config.TextColumn(width=164),
-                "A": st.column_config.TextColumn(plain(f"A: {session_title(rows[0])}"[:60]), width=82),
-                "B": st.column_config.TextColumn(plain(f"B: {session_title(rows[1])}"[:60]), width=82),
-                "B against A": st.column_config.TextColumn(width=120),
-            },
-        )
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
@@ -111,11 +113,7 @@ def charts(sides: list[ComparedSession]) -> None:
     axes = SharedAxes.around(*drawn, ahead=max(0, *ends, last) - last) if drawn else None
     for letter, side in zip("AB", sides, strict=True):
         turns, live = side.timeline.turns, is_live(side.row, now)
-        headline = session_headline(
-            side.row, worst_turn=side.timeline.worst_turn, open_turn=side.timeline.open_turn,
-            facts=side.timeline.facts, lost_rules=side.timeline.lost_rules,
-            again=side.timeline.largest_again, live=live,
-        )  # fmt: skip
+        headline = sentence(side.timeline.headline(side.row, live=live))
         left, right = st.columns([8, 1], vertical_alignment="center")
         title = escape_markdown(session_title(side.row))
         left.markdown(f"**{letter}: {title}**  \n{escape_markdown(headline)}")

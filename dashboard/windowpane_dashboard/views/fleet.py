@@ -17,7 +17,9 @@ from windowpane.text.formats import count, dollars, percent
 from windowpane.text.quota import quota_text
 from windowpane_dashboard.page import address, messages, project_choice, store_access, times, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
+from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
@@ -27,24 +29,20 @@ from windowpane_dashboard.queries.fleet import (
     fleet_frame,
     retention_text,
 )
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK
-from windowpane_dashboard.sections.fleet_search import fleet_search
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
 from windowpane_dashboard.sections.fleet_table import fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.sections.unread_sessions import unread_sessions
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-QUOTAS: Final = 2
-"""Windows of plans that are shown, those that run out first."""
 PAGE, TABLE = "fleet", "fleet_table"
 ALTERNATIVE: Final = "Sessions, live ones first, then by pressure"
-HIDDEN: Final = ("agent", "model", "turns", "compactions", *STYLING)  # until a user adds them by the table's menu
+HIDDEN: Final = ("next", "agent", "model", "turns", "compactions", *STYLING)  # until added by the menu
 TARGETS: Final[dict[Subject, Target]] = {  # lists that the phrases of the headline link to
     "critical": Target(PAGE, FleetFilters(live="critical")),
     "warned": Target(PAGE, FleetFilters(live="warning")),
     "red": Target(PAGE, FleetFilters(live="red")),
     "red soon": Target(PAGE, FleetFilters(live="red soon")),
-    "regretting": Target(PAGE, FleetFilters(order="regret")),
 }
 
 
@@ -53,19 +51,22 @@ def main() -> None:
     snapshot = store_access.open_snapshot()
     with messages.report_read_errors("The sessions cannot be listed"):
         if not snapshot.store.sessions(SessionFilter(limit=1)):
+            if store_access.may_write(snapshot):
+                unread_sessions()
             messages.show_empty("The store is there, but it holds no sessions yet.")
         messages.show_import()
         head = st.container()
         filters = address_filters()
         snapshot = project_choice.of_project(snapshot, PAGE, filters.project)
-        fleet_search(snapshot.store, filters, page=PAGE)
+        offered = filter_chips.offered_sessions(snapshot.store.facets(), today())
+        search_field(PAGE, filters, offered, text_is="title, id, agent, folder, repository, branch and label")
         now = time.time()
         since = store_access.live_since_now()
         query = filters.to_store(limit=FLEET_ROWS, since=since, zone=times.reader_zone())
-        today = midnight(now, times.reader_zone())
-        listed = store_access.fleet(snapshot, query, since, today)
+        listed = store_access.fleet(snapshot, query, since, midnight(now, times.reader_zone()))
+    phrases = fleet_phrases(listed.totals, filtered=bool(filter_chips.chosen(filters, offered)))
     with head:
-        linked_headline([*fleet_phrases(listed.totals), *warning(listed)], targets(listed), PAGE)
+        linked_headline([*phrases, *named_sessions(listed)], targets(listed), PAGE)
         live_cards(listed.live, now)
         spending_line(snapshot, now)
     session_table(listed, now)
@@ -80,7 +81,9 @@ def spending_line(snapshot: StoreSnapshot, now: float) -> None:
     """Draw the quotas of plans, and the cost budgets of the day."""
     store = snapshot.store
     with messages.report_read_errors("Quotas and budgets cannot be read"):
-        texts = [quota_text(quota, now) for quota in store.quotas(now=now)[:QUOTAS]]
+        quotas = sorted(store.quotas(now=now), key=lambda quota: quota.read_at)
+        latest = {(quota.agent, quota.minutes): quota for quota in quotas}  # an agent may have several accounts
+        texts = [quota_text(quota, now) for quota in latest.values()]
         budgets = configured_budgets(snapshot.projects)
         costs = store.spending(since=midnight(now)) if budgets else ()
         texts += [budget_text(budget, costs) for budget in budgets]
@@ -108,14 +111,22 @@ def address_filters() -> FleetFilters:
 
 def targets(listed: Fleet) -> dict[Subject, Target]:
     """Return what the phrases of the headline link to."""
-    if not listed.live:
-        return TARGETS
-    return {**TARGETS, "next": Target("session", SessionAddress(listed.live[0].row.session_id))}
+    result = dict(TARGETS)
+    if listed.live:
+        result["next"] = Target("session", SessionAddress(listed.live[0].row.session_id))
+    if listed.forgot_most:
+        address = SessionAddress(listed.forgot_most[0].session_id, tab="compressions")
+        result["forgot most"] = Target("session", address)
+    return result
 
 
-def warning(listed: Fleet) -> tuple[Phrase, ...]:
-    """Return who loses its memory next, which is linked; nothing where no session does."""
-    return (Phrase(" "), Phrase(listed.warning, "next")) if listed.warning else ()
+def named_sessions(listed: Fleet) -> tuple[Phrase, ...]:
+    """Return who loses its memory next and who forgot most, both linked; nothing where no session does."""
+    phrases = [Phrase(listed.warning, "next")] if listed.warning else []
+    if listed.forgot_most:
+        row, losses = listed.forgot_most
+        phrases.append(Phrase(f"Forgot most: {session_title(row)} ({losses.text}).", "forgot most"))
+    return tuple(piece for phrase in phrases for piece in (Phrase(" "), phrase))
 
 
 def session_table(listed: Fleet, now: float) -> None:
@@ -123,9 +134,10 @@ def session_table(listed: Fleet, now: float) -> None:
     if not listed.rows:
         st.text("No session matches. Remove a filter to see more.")
         return
+    st.caption(escape_markdown(totals_text(listed)))
     config = st.column_config
     frame = fleet_frame(listed, now)
-    repository_width = min(320, 6 * (3 + int(frame["repository"].str.len().max())))
+    repository_width = min(250, 6 * (3 + int(frame["repository"].str.len().max())))
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
@@ -133,23 +145,34 @@ def session_table(listed: Fleet, now: float) -> None:
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
-        column_order=[name for name in widgets.without_empty(frame, "alerts") if name not in HIDDEN],
-        numbers={"cost": None, "window": None},
+        column_order=[name for name in widgets.varying(frame, "session", "window") if name not in HIDDEN],
+        numbers={"cost": None, "window": None, "lost": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
             "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
             ),
-            "next": config.TextColumn(
-                width=130, help="turns until the agent's own compaction, or until red; only live sessions"
+            "lost": config.NumberColumn(
+                width=215,
+                alignment="left",
+                help="facts that compactions contradicted or lost, removed content needed again; – unknown",
             ),
+            "next": config.TextColumn(help="turns until the agent's own compaction, or until red"),
             "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated, * stated as a total"),
             "alerts": config.TextColumn(width=90, help="firing now: the worst, + how many others"),
             "last": config.TextColumn(width=100, help="last event"),
             "compactions": config.TextColumn(help="◆ where the agent was in the middle of a task"),
         },
     )
+    chosen = st.session_state[TABLE].selection.rows
+    if chosen:
+        session_id = listed.rows[chosen[0]].session_id
+        st.switch_page("views/session.py", query_params={"session": session_id})
+
+
+def totals_text(listed: Fleet) -> str:
+    """Return how many sessions match, and their cost and cache use."""
     totals = listed.totals
     parts = [count(totals.sessions, "session")]
     if listed.more:
@@ -158,11 +181,7 @@ def session_table(listed: Fleet, now: float) -> None:
         parts.append(dollars(totals.cost_dollars, estimated=totals.estimated_outputs > 0))
     if totals.cache_ratio is not None:
         parts.append(f"{percent(totals.cache_ratio)} of the input from the cache")
-    st.caption(escape_markdown(" · ".join(parts)))
-    chosen = st.session_state[TABLE].selection.rows
-    if chosen:
-        session_id = listed.rows[chosen[0]].session_id
-        st.switch_page("views/session.py", query_params={"session": session_id})
+    return " · ".join(parts)
 
 
 main()

@@ -9,12 +9,11 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.store.filters import SessionFilter
-from windowpane.store.records import SessionRow
 from windowpane.store.replays import StoredReplay
 from windowpane.text.formats import count
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.page import address, messages, store_access, times, widget_state, widgets
-from windowpane_dashboard.page.number_formats import DOLLARS, SCORE, SHARE, SMALL_SHARE, TOKENS_SHORT
+from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import ReplayAddress
 from windowpane_dashboard.queries.replays import (
@@ -52,27 +51,23 @@ def main() -> None:
         is_filled_in = position.simulate is not None and position.id is None
         stored = None if is_filled_in else chosen_replay(snapshot, position.id)
         address.write(PAGE, st.query_params.to_dict())
-        simulate_section(snapshot, position, open_=stored is None)
-        if stored is None:
-            with head:
-                widgets.headline(
-                    "The form is filled in: press Simulate."
-                    if is_filled_in
-                    else "No replay is stored yet: choose sessions and policies, then simulate.",
-                    PAGE,
-                )
-            if position.simulate is not None:
-                results_section((), recorded_sessions(snapshot, [position.simulate]))
+        if is_filled_in:
+            simulate_section(snapshot, position, open_=True)
+            answer = "The form is filled in: press Simulate."
+        elif stored is None:
+            answer = threshold_section(snapshot, omits_first=True)
+            simulate_section(snapshot, position, open_=True)
         else:
             results = results_by_setup(stored.runs)
-            with head:
-                widgets.headline(replay_headline(results), PAGE)
-            recorded = recorded_sessions(snapshot, sessions_of(results))
-            results_section(results, recorded)
-            timelines_section(results, position, {row.session_id: picker_label(row) for row in recorded})
+            answer = replay_headline(results)
+            simulate_section(snapshot, position, open_=False)
+            results_section(results)
+            timelines_section(snapshot, results, position)
             configuration_section(results, position)
             notes_section(stored)
-        threshold_section(snapshot)
+            threshold_section(snapshot)
+        with head:
+            widgets.headline(answer, PAGE)
 
 
 def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredReplay | None:
@@ -119,14 +114,9 @@ def bound_select(
     return chosen
 
 
-def recorded_sessions(snapshot: StoreSnapshot, names: list[str]) -> list[SessionRow]:
-    """Return the sessions that are stored."""
-    return [row for name in names if (row := snapshot.store.session(name)) is not None]
-
-
-def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]) -> None:
-    """Draw the table of setups below the sessions as they were recorded."""
-    frame = results_frame(results, recorded)
+def results_section(results: tuple[SetupResult, ...]) -> None:
+    """Draw the table of setups."""
+    frame = results_frame(results)
     if frame.empty:
         return
     config = st.column_config
@@ -134,40 +124,27 @@ def results_section(results: tuple[SetupResult, ...], recorded: list[SessionRow]
         frame,
         key="replay_results",
         alt="Values of each setup over all its sessions",
-        numbers={
-            "tokens sent": TOKENS_SHORT,
-            "cost tokens": TOKENS_SHORT,
-            "dollars": DOLLARS,
-            "cached": SHARE,
-            "names kept": SCORE,
-            "share of all": SMALL_SHARE,
-            "peak": SHARE,
-        },
+        numbers={"cost": DOLLARS, "still visible": SHARE},
         column_config={
-            "under": config.TextColumn(width=190),
-            "overflows": config.NumberColumn(width=80, help="calls without room for their output"),
-            "cost tokens": config.NumberColumn(help="at the price of fresh input: cached 0.10, all else 1.25"),
-            "dollars": config.NumberColumn(width=76, help="list price of the sent tokens"),
-            "names kept": config.NumberColumn(width=84, help="removed names still visible, 0 to 1"),
-            "needed again": config.NumberColumn(width=96, help="blocks, within 20 turns of their removal"),
-            "share of all": config.NumberColumn(width=84, help="of all content tokens"),
-            "peak": config.NumberColumn(width=60, help="highest utilization"),
+            "what removes content": config.TextColumn(width=142),
+            "cost": config.NumberColumn(width=56),
+            "still visible": config.NumberColumn(width=74),
+            "needed again": config.NumberColumn(width=84),
         },
     )
     st.caption(
-        "Messages, tool results and answers are recorded; the window's "
-        "management is simulated. "
-        "The sessions as recorded include tokens that the recording does not show. "
-        "Best overall: fewest overflows, then most names kept, then least cost."
+        "Still visible: of the names in removed content. Compaction only is what most agents do. All rows replay "
+        "the same recorded messages, tool results and replies at list prices. What an agent was charged is on "
+        "the Session page: it includes content that no recording has, so it cannot be compared with these."
     )
 
 
-def timelines_section(
-    results: tuple[SetupResult, ...], position: ReplayAddress, labels: Mapping[str, str]
-) -> None:
-    """Draw the size of each call under every setup, one above the other; *labels* name the sessions."""
+def timelines_section(snapshot: StoreSnapshot, results: tuple[SetupResult, ...], position: ReplayAddress) -> None:
+    """Draw the size of each call under every setup, one above the other."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
+    rows = [row for name in sessions if (row := snapshot.store.session(name)) is not None]
+    labels = {row.session_id: picker_label(row) for row in rows}
     chosen = sessions[0]
     if len(sessions) > 1:
         chosen = bound_select(
@@ -193,13 +170,15 @@ def timelines_section(
 def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddress) -> None:
     """Draw the configuration that manages live sessions like the chosen setup."""
     st.subheader("Configuration", anchor=False, divider="grey")
-    best = best_setup(results)
-    names = [result.setup for result in results if result.kind == "managed"]
+    managed = [result for result in results if result.kind == "managed"]
+    names = [result.setup for result in managed]
     if not names:
         st.text("Only baselines were replayed; no configuration reproduces them.")
         return
-    default = best.setup if best is not None and best.setup in names else names[0]
-    chosen = bound_select("Setup", names, position.setup, name="setup", default=default)
+    best = best_setup(managed)
+    default = names[0] if best is None else best.setup
+    titles = {result.setup: result.title for result in results}
+    chosen = bound_select("Setup", names, position.setup, name="setup", default=default, labels=titles)
     config = next(result.config for result in results if result.setup == chosen)
     st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colors of highlighted code are too pale
     save, use = st.columns([1.4, 6], vertical_alignment="center")

@@ -11,16 +11,16 @@ from windowpane.store.reads.notes import Note
 from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.text.formats import count
 from windowpane_dashboard.page import address, messages, project_choice, store_access, widgets
-from windowpane_dashboard.page.session_picker import session_filter
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SearchAddress
 from windowpane_dashboard.queries.titles import session_title, sessions_by_id
 from windowpane_dashboard.sections.block_panel import how_to_capture
 from windowpane_dashboard.sections.notes import found_notes
-from windowpane_dashboard.sections.reading import hits_list
+from windowpane_dashboard.sections.reading import found_sessions, no_hits
 
 PAGE = "search"
-HITS: Final = 50
+HITS: Final = 500
+"""Passages that one search lists at most; of each session the page shows the first."""
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
             count(size.contents, "captured passage") if snapshot.projects is None else "The captured content"
         )
         headline = f"{content} of {count(size.sessions, 'session')} can be searched."
-        search_bar(snapshot, position)
+        search_bar(position)
         if position.text:
             headline = results(snapshot, position) or headline
         elif snapshot.projects is None and not size.contents:
@@ -49,29 +49,30 @@ def main() -> None:
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def search_bar(snapshot: StoreSnapshot, position: SearchAddress) -> None:
-    """Draw the query and the session with the values of the address."""
-    left, right = st.columns([3, 2])
-    left.text_input(
+def search_bar(position: SearchAddress) -> None:
+    """Draw the query of the address."""
+    st.text_input(
         "Search captured content",
         placeholder='words or parts of words; "in quotation marks" they stand together',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
-    session_filter(right, snapshot, PAGE, position.session)
     address.write(PAGE, position.to_query())
 
 
 def results(snapshot: StoreSnapshot, position: SearchAddress) -> str:
     """Draw the matches; return a sentence about their number."""
-    result = store_access.find_content(snapshot, ContentFilter(position.text or "", position.session, HITS))
-    notes = snapshot.store.find_notes(position.text or "", session_id=position.session)
+    result = store_access.find_content(snapshot, ContentFilter(position.text or "", limit=HITS))
+    notes = snapshot.store.find_notes(position.text or "")
     names = {one.session_id for hit in result.hits for one in hit.occurrences} | {one.session_id for one in notes}
     rows = sessions_by_id(snapshot.store, names, recent=())
     titles = {name: session_title(row) for name, row in rows.items()}
     with widgets.part():
         found_notes(notes, titles)
-    hits_list(result, titles, query=position.text or "")
+    if result.hits:
+        found_sessions(result, rows, query=position.text or "")
+    else:
+        no_hits(result)
     return matches_text(result, notes)
 
 
@@ -83,9 +84,9 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
     if not result.hits:
         return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
-    more = "" if result.is_whole else " or more"
-    passages = f"{count(len(result.hits), 'captured passage')}{more} in {count(len(sessions), 'session')}{more}"
-    return f"Matches: {passages}{f', and {noted}' if notes else ''}."
+    least = "" if result.is_whole else "at least "
+    passages = f"{least}{count(len(sessions), 'session')} ({count(len(result.hits), 'passage')})"
+    return f"Found in {passages}{f', and in {noted}' if notes else ''}."
 
 
 main()

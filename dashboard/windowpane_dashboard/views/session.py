@@ -11,7 +11,7 @@ import streamlit as st
 
 from windowpane.core.characters import plain
 from windowpane.core.times import is_live
-from windowpane.report.headline import Subject, session_phrases
+from windowpane.report.headline import Subject
 from windowpane.store.records import SessionRow
 from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
@@ -85,10 +85,7 @@ def main() -> None:
             record_links(snapshot.store, row)
             if alert is not None:
                 alert_line(snapshot.store, alert)
-        phrases = session_phrases(
-            row, worst_turn=timeline.worst_turn, open_turn=timeline.open_turn, facts=timeline.facts,
-            lost_rules=timeline.lost_rules, again=timeline.largest_again, live=is_live(row, time.time()),
-        )  # fmt: skip
+        phrases = timeline.headline(row, live=is_live(row, time.time()))
         linked_headline(phrases, targets(replace(position, session=row.session_id), timeline), PAGE)
         with widgets.part():
             cost_sentence(snapshot, row)
@@ -214,7 +211,7 @@ TABS: Final = (
 def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> SessionRow:
     """Return the session of the address, else the most recent; draw the selection."""
     rows = offered_sessions(snapshot, position.session)
-    if not rows:
+    if not rows and not position.session:
         messages.show_empty("The store is there, but it holds no sessions yet.")
     requested = position.session or next(iter(rows))
     if requested not in rows:

@@ -201,11 +201,6 @@ class AlertEngine:
         """The rules that are evaluated."""
         return self._rules
 
-    @property
-    def live_sessions(self) -> int:
-        """Number of sessions in memory that have not ended."""
-        return len(self._sessions)
-
     def evaluate(
         self, events: Sequence[Event], *, failed: Callable[[Exception], object] | None = None
     ) -> list[Event]:

@@ -31,7 +31,7 @@ from windowpane.sources.imports.last_import import LastImport, import_key, uncha
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rich.table import Table
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from windowpane.config.schema import Config
     from windowpane.core.store_names import StoreName
     from windowpane.sources.imports.file_report import FileReport
-    from windowpane.sources.imports.importer import Progress
+    from windowpane.sources.imports.importer import Outlines, Progress
     from windowpane.sources.imports.workers import ReadingWorkers
     from windowpane.sources.transcripts.playback_settings import AgentSettings, PlaybackSettings
     from windowpane.store.store import Store
@@ -104,12 +104,12 @@ def command(
     chosen = paths or recording_folders()
     if session is not None:
         chosen = [_recording_of(session, chosen)]
-    key = import_key(chosen, options._asdict())
     store_file = configured_store(None if store_path is None else str(store_path))
+    if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
+        _load_workers(chosen)
+    key = import_key(chosen, options._asdict())
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
-            _load_workers(chosen)
         reports = import_recordings(chosen, key, store_path, options, newest_first=newest_first, quiet=as_json)
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
@@ -162,8 +162,8 @@ def import_recordings(
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
-    from windowpane.sources.imports.noted_outlines import noted_outlines
-    from windowpane.sources.imports.progress import another_import, noted_progress
+    from windowpane.sources.imports.noted_outlines import OutlineFile
+    from windowpane.sources.imports.progress import ProgressFile, another_import
 
     config = project_config(options.project)
     last_import = LastImport(key, paths)
@@ -171,8 +171,8 @@ def import_recordings(
         rare_collection(),
         open_to_write(store_path, capture=options.capture) as store,
         progress_bar(quiet=quiet) as progress,
-        noted_progress(local_base(store.address)) as note,
-        noted_outlines(local_base(store.address)) as outlines,
+        ProgressFile(local_base(store.address)) as note,
+        OutlineFile(local_base(store.address)) as outlines,
     ):
         task = progress.add_task("reading", total=None)
 
@@ -182,23 +182,26 @@ def import_recordings(
 
         def show(path: Path, *, number: int, total: int) -> None:
             progress.update(task, description=path.name[:40], completed=number - 1, total=total)
-            note.write(number - 1, total)
+            note.show(number - 1, total)
             outlines.start_reading(path)
             with suppress(StoreError):  # indexed at the end
                 index()
 
-        def outline(paths: Sequence[Path]) -> None:
+        def outline(paths: Sequence[Path], *, are_last: bool) -> None:
             from windowpane.sources.imports.outline import outlined_files
+            from windowpane.sources.imports.worker_processes import load_workers, worthwhile
 
+            if worthwhile(paths):
+                load_workers()  # meanwhile
             done = outlined_files(paths, first_message_titles=config.store.first_message_titles)
             for number, (path, sessions) in enumerate(done, 1):
                 outlines.add(path, sessions)
                 progress.update(task, description="listing sessions", completed=number, total=len(paths))
-            outlines.finish()
+            outlines.finish(is_complete=are_last)
 
         reports = _read(
             paths, store, config, options, newest_first=newest_first, progress=show,
-            outline=outline if options == ImportOptions() else None,  # a dashboard reads without options
+            outline=outline if newest_first and options == ImportOptions() else None,
         )  # fmt: skip
         progress.update(task, completed=len(reports), description="indexing for search")
         while index():
@@ -219,7 +222,7 @@ def _read(
     *,
     newest_first: bool,
     progress: Progress,
-    outline: Callable[[Sequence[Path]], object] | None,
+    outline: Outlines | None,
 ) -> list[FileReport]:
     from windowpane.alerts.rules import configured
     from windowpane.sources.imports.importer import import_paths

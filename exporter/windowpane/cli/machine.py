@@ -14,7 +14,7 @@ from windowpane.cli.serve import wait_for_stop
 from windowpane.cli.sessions import session_table
 from windowpane.config.paths import local_base
 from windowpane.sources.imports.last_import import import_key, unchanged_reports
-from windowpane.sources.imports.progress import noted_progress
+from windowpane.sources.imports.progress import ProgressFile
 from windowpane.store.filters import SessionFilter
 
 PORT = 8501
@@ -27,10 +27,10 @@ def show_sessions() -> None:
     folders = recording_folders()
     with (
         open_to_write(None) as store,
-        noted_progress(local_base(store.address)) as note,
+        ProgressFile(local_base(store.address)) as note,
         dashboard_process(store.address, port=PORT) as dashboard,
     ):
-        note.write(0, 0)  # before the dashboard looks for an import
+        note.show(0, 0)  # before the dashboard looks for an import
         threading.Thread(target=_announce, args=(dashboard,), daemon=True).start()
         options = ImportOptions()
         key = import_key(folders, options._asdict())

@@ -150,7 +150,8 @@ def recording_folders() -> Sequence[Path]:
     if not folders:
         searched = "\n".join(f"  {path}" for path in locations())
         raise click.ClickException(
-            f"no recordings in the default folders; name a file or folder. Searched:\n{searched}"
+            "no recordings in the default folders; `windowpane import PATH` reads others, and `windowpane demo` "
+            f"shows recorded sessions. Searched:\n{searched}"
         )
     return folders
 
@@ -209,7 +210,7 @@ def _existing(path: StoreName | None) -> StoreName:
     store = store_path_or_default(path)
     if not store_exists(store):
         raise click.ClickException(
-            f"no store at {store}; create one with `windowpane import PATH` or try `windowpane demo`"
+            f"no store at {store}; create one with `windowpane import` or try `windowpane demo`"
         )
     return store
 

@@ -39,6 +39,8 @@ class QuotaForecast:
     resets_at: float
     runs_out_at: float | None
     """Time at which the quota is used up at the pace of the last fifth of the window; None if it lasts."""
+    read_at: float = 0.0
+    """Time of the last reading."""
 
 
 def quota_forecasts(readings: Iterable[QuotaReading], *, now: float) -> list[QuotaForecast]:
@@ -64,7 +66,8 @@ def _forecast(window: list[QuotaReading], now: float) -> QuotaForecast:
     runs_out = last.at if last.used_ratio >= 1 else _runs_out_at(window, last, now)
     if runs_out is not None and runs_out >= last.resets_at:
         runs_out = None
-    return QuotaForecast(last.agent, last.minutes, last.used_ratio, last.resets_at, runs_out)
+    read_at = max(one.at for one in window)
+    return QuotaForecast(last.agent, last.minutes, last.used_ratio, last.resets_at, runs_out, read_at)
 
 
 def _runs_out_at(window: list[QuotaReading], last: QuotaReading, now: float) -> float | None:

@@ -48,6 +48,8 @@ def within_calendar(at: float) -> datetime:
     return datetime.fromtimestamp(max(EARLIEST, min(LATEST, at)), UTC)
 
 
+IDLE_SECONDS: Final = 120.0
+"""Seconds after the last event from which on a session waits, so its pace does not predict its next turns."""
 LIVE_SECONDS: Final = 15 * 60.0
 
 

@@ -26,22 +26,27 @@ def create_folder(path: Path) -> None:
         folder.chmod(MODE_FOLDER)  # an umask may have removed the owner's own rights
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file durably and in one step: after a crash it is the old or the new one. Raises `OSError`."""
+def write_whole(path: Path, content: bytes, *, is_durable: bool = True) -> None:
+    """Replace a file in one step, durably: after a crash it is the old or the new one. Raises `OSError`.
+
+    Unless it *is_durable*, that is so for other processes, and a crash of the machine may cost the file.
+    """
     create_folder(path.parent)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")  # for the owner only
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
         Path(temporary).chmod(MODE_FILE)
         Path(temporary).replace(path)
     except BaseException:
         with suppress(FileNotFoundError):
             Path(temporary).unlink()
         raise
-    sync_folder(path.parent)
+    if is_durable:
+        sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

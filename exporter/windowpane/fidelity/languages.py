@@ -34,6 +34,11 @@ def vocabulary_of(kind: str) -> frozenset[str]:
     return frozenset(word for language in _DATA.values() for word in language.get(kind, "").split())
 
 
+def lines_of(kind: str) -> list[list[str]]:
+    """Return the lines of a kind, by language."""
+    return [_phrases(kind, language) for language in _DATA]
+
+
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
     """Return the pattern of the phrases of a kind, in all languages if none is named.
 
@@ -59,6 +64,13 @@ _COMMON_WORDS: Final = {
     for language, data in _DATA.items()
 }
 """Words by which a language is recognized."""
+NUMBER_WORDS: Final = {
+    word: number
+    for words in lines_of("numbers")
+    for word, number in zip(" ".join(words).split(), (*range(2, 21), *range(30, 101, 10)), strict=False)
+    if word != "-"
+}
+"""Words for 2 to 20, 30, 40 … 100, without those that mean something else in another language."""
 STOPWORDS: Final = vocabulary_of("function") | vocabulary_of("fillers")
 NEGATIONS: Final = vocabulary_of("negations")
 DECISION: Final = pattern_of("decision")
@@ -70,8 +82,12 @@ _SUFFIXES: Final = (
 )  # fmt: skip
 
 
+_ACCENTS: Final = str.maketrans("éèê", "eee")
+
+
 def stem(word: str) -> str:
     """Return the start of a word without the endings that inflection changes."""
+    word = word.translate(_ACCENTS)
     for _ in range(2):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) - len(suffix) >= MINIMUM_STEM:

@@ -2,7 +2,11 @@
 
 A clause states a rule in other words if it has most of its words, all of its numbers and names, and its stance:
 both forbid, both permit or both oblige. A clause contradicts a rule if it is otherwise nearly the same, and has
-the opposite stance, or another number or name in place of one of the rule's. Anything in between proves nothing.
+the opposite stance, an opposite (`enable`, `disable`), or another number or name in place of one of the rule's.
+Anything in between proves nothing, and neither does a report of what happened.
+
+Two negations agree: `never push without asking` obliges to ask as `ask before you push` does, and `no commit
+before the tests ran` is `the tests run before a commit`.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
+from windowpane.fidelity.languages import lines_of, pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import kind_of, terms_of
 from windowpane.fidelity.rules import MAXIMUM_CHARACTERS, sentences_of
 
@@ -37,13 +41,29 @@ _PERMIT: Final = pattern_of("permit")
 _STANCE_STEMS: Final = frozenset(map(stem, vocabulary_of("stance")))
 """Words that do not show what a rule is about."""
 _CLAUSE: Final = re.compile(r"[;:。！？；：]|(?<=\w)[.!?](?=\s)|\s[—–-]\s|\n")
+_OPPOSITES: Final = {
+    stem(word): (f"pair {number}", side)
+    for lines in lines_of("opposites")
+    for number, pair in enumerate(lines)
+    for side, words in enumerate(pair.split(" / "))
+    for word in words.split()
+}
+"""Words that have an opposite, each with its pair, the same in all languages, and its side in it."""
+CONSENT: Final = "consent"
+"""The word in place of all words of asking and permission."""
+_CONSENT: Final = frozenset(map(stem, vocabulary_of("consent")))
+_UNLESS: Final = pattern_of("unless")
+_ORDER: Final = pattern_of("order_word")
+_LATER: Final = pattern_of("later")
+_OTHERS: Final = pattern_of("others")
+_PAST: Final = pattern_of("past")
 _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = pattern_of("stance_phrase")
 _INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
 _PLAIN: Final = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clause:
     """A clause in the form that it is compared in."""
 
@@ -55,11 +75,25 @@ class Clause:
     """Its numbers, names, paths and quoted code."""
     stance: Stance
     negations: int
+    is_consent: bool
+    """True where someone has to be asked, or need not be."""
 
     @property
     def terms(self) -> frozenset[str]:
         """Its words and values."""
         return self.words | self.values
+
+    @cached_property
+    def sides(self) -> tuple[frozenset[str], frozenset[str]] | None:
+        """The words of what comes first and of what comes later; None if it has no order."""
+        order = _ORDER.search(self.text)
+        if order is None:
+            return None
+        before, after = self.text[: order.start()], self.text[order.end() :]
+        if not before.strip(" *-"):
+            after, _, before = after.partition(",")
+        sides = _stems_and_values(before)[0], _stems_and_values(after)[0]
+        return sides[::-1] if _LATER.search(order.group()) else sides
 
 
 @lru_cache(maxsize=8_192)
@@ -67,21 +101,31 @@ def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
     words, values = _stems_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
-    negations = len(_FORBID.findall(text))
-    if _NEEDLESS.search(text):
+    is_consent = CONSENT in words
+    order = None if is_consent else _ORDER.search(text)
+    negated = text if order is None else f"{text[: order.start()]} {text[order.end() :]}"
+    negations = len(_FORBID.findall(negated))
+    needless = _NEEDLESS.search(negated)
+    if is_consent:
+        negations += len(_UNLESS.findall(text))
+        negations += needless is not None and not negations
+    if needless or (is_consent and negations % 2):
         stance: Stance = "permit"
-    elif negations:
+    elif negations and not is_consent:
         stance = "forbid"
     else:
-        stance = "permit" if _PERMIT.search(text) else "oblige"
-    return Clause(text, _normal(text), words, values, stance, negations)
+        stance = "permit" if _PERMIT.search(text) and not is_consent else "oblige"
+    return Clause(text, _normal(text), words, values, stance, negations, is_consent)
 
 
 @lru_cache(maxsize=8_192)
 def _stems_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
     text = text[:MAXIMUM_CHARACTERS]
-    terms = list(terms_of(_WIDE_STANCE.sub(" ", text)))
-    words = {term.text for term in terms if term.kind == "word"} - _STANCE_STEMS
+    terms = list(terms_of(text if text.isascii() else _WIDE_STANCE.sub(" ", text)))
+    stems = {term.text for term in terms if term.kind == "word"}
+    words = {_OPPOSITES[word][0] if word in _OPPOSITES else word for word in stems - _CONSENT - _STANCE_STEMS}
+    if not stems.isdisjoint(_CONSENT):
+        words.add(CONSENT)
     values = {term.text for term in terms if term.kind in ("number", "name")}
     return frozenset(words), frozenset(values.union(code.strip() for code in _INLINE.findall(text)))
 
@@ -187,12 +231,51 @@ def compare(rule: Clause, clause: Clause) -> Match | None:
     is_nearly_same = _covered(clause.words, rule.words) >= NEARLY_SAME
     missing, other = rule.values - clause.values, clause.values - rule.values
     if missing:
-        is_replaced = not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))
-        return "contradicted" if is_nearly_same and is_replaced else None
-    is_negated = rule.stance == "forbid" and (rule.negations - clause.negations) % 2 == 1
-    if rule.stance != clause.stance or is_negated:
-        return "contradicted" if is_nearly_same else None
-    return "reworded"
+        is_opposed = not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))
+        return "contradicted" if is_nearly_same and is_opposed else None
+    if rule.is_consent != clause.is_consent:
+        is_opposed = clause.stance == "permit" and (rule.is_consent or rule.stance == "forbid")
+    elif not _is_opposed(rule, clause):
+        return "reworded"
+    else:
+        is_opposed = True
+    is_other = any(kind.search(clause.text) and not kind.search(rule.text) for kind in (_OTHERS, _PAST))
+    return "contradicted" if is_opposed and is_nearly_same and not is_other else None
+
+
+def _is_opposed(rule: Clause, clause: Clause) -> bool:
+    is_odd = (rule.negations - clause.negations) % 2 == 1
+    if rule.is_consent:
+        return is_odd
+    is_denied = rule.stance != clause.stance or (rule.stance == "forbid" and is_odd)
+    if "permit" in (rule.stance, clause.stance):
+        return is_denied
+    return is_denied != (_has_opposite(rule, clause) != _is_swapped(rule, clause))
+
+
+def _has_opposite(rule: Clause, clause: Clause) -> bool:
+    """Return whether one has an opposite of a word of the other: `enable`, `disable`."""
+    of_rule, of_clause = _poles(rule.text), _poles(clause.text)
+    shared = of_rule.keys() & of_clause.keys()
+    return sum(of_rule[pair].isdisjoint(of_clause[pair]) for pair in shared) % 2 == 1
+
+
+def _poles(text: str) -> dict[str, set[int]]:
+    """Return the pairs of opposites of which a text has a word, with the sides that it has."""
+    poles: dict[str, set[int]] = {}
+    words = {term.text for term in terms_of(text)}
+    for word, (pair, side) in _OPPOSITES.items():
+        if word in words or (_WIDE.match(word) and word in text):
+            poles.setdefault(pair, set()).add(side)
+    return poles
+
+
+def _is_swapped(rule: Clause, clause: Clause) -> bool:
+    """Return whether what comes first in a rule comes later in a clause."""
+    if rule.sides is None or clause.sides is None:
+        return False
+    (first, later), (start, end) = rule.sides, clause.sides
+    return len(first & end) + len(later & start) > len(first & start) + len(later & end)
 
 
 def _covered(words: frozenset[str], others: frozenset[str]) -> float:

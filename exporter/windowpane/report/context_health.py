@@ -100,14 +100,18 @@ class Change:
         return self.sessions >= MINIMUM_SESSIONS and (self.low > 0 or self.high < 0)
 
     @property
+    def where(self) -> str:
+        """The part of the calls with the later rate."""
+        return "after a compaction" if self.share is None else f"above {percent(self.share)} of the window"
+
+    @property
     def text(self) -> str:
         """The change in one sentence."""
-        where = "after a compaction" if self.share is None else f"above {percent(self.share)} of the window"
         verb = "rise" if self.after > self.before else "fall"
         noun = NOUNS[self.misstep]
         return (
-            f"{noun.capitalize()} {verb} from {rate(self.before)} to {rate(self.after)} per 100 calls {where}, "
-            f"n = {count(self.sessions, 'session')} "
+            f"{noun.capitalize()} {verb} from {rate(self.before)} to {rate(self.after)} per 100 calls "
+            f"{self.where}, n = {count(self.sessions, 'session')} "
             f"(difference {rate(self.low, signed=True)} to {rate(self.high, signed=True)})."
         )
 

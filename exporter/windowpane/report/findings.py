@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A replay that shows what would change: policies in a window, compared with the session as recorded."""
+    """A replay that shows what would change: policies in a window, compared with compaction alone."""
 
     policies: tuple[str, ...]
     window_tokens: int
@@ -92,7 +92,8 @@ class Finding:
     dollars: float | None
     """Its price; None where no price is known or nothing has been lost yet."""
     evidence: tuple[Evidence, ...]
-    trial: Trial
+    trial: Trial | None
+    """None for cache breaks, which removing content does not avoid."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def _cache_breaks(data: SessionEvidence) -> Iterator[Finding]:
             )
             for turn, broken in worst
         ),
-        data.trial("hybrid"),
+        None,
     )
 
 

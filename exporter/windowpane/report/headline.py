@@ -19,6 +19,7 @@ from windowpane.text.zones import zone_label
 
 MAXIMUM_NAME: Final = 60
 """Characters of a file or command in a headline."""
+_ID: Final = re.compile(r"[0-9a-f-]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "red soon", "regretting", "failed", "next", "cost",
+    "red soon", "forgot most", "failed", "next", "cost",
 ]  # fmt: skip
 
 
@@ -65,30 +66,6 @@ class Phrase:
 
     text: str
     subject: Subject | None = None
-
-
-def session_headline(
-    row: SessionRow,
-    *,
-    worst_turn: int | None = None,
-    open_turn: int | None = None,
-    facts: FactTotals | None = None,
-    lost_rules: int = 0,
-    again: str = "",
-    live: bool = True,
-) -> str:
-    """Return `session_phrases` as one sentence."""
-    return sentence(
-        session_phrases(
-            row,
-            worst_turn=worst_turn,
-            open_turn=open_turn,
-            facts=facts,
-            lost_rules=lost_rules,
-            again=again,
-            live=live,
-        )
-    )
 
 
 def session_phrases(
@@ -120,7 +97,7 @@ def session_phrases(
     if row.regrets:
         verb = "was" if row.regrets == 1 else "were"
         largest = f" ({again})" if again else ""
-        parts.append(Phrase(f"{count(row.regrets, 'removed block')} {verb} needed again{largest}", "regrets"))
+        parts.append(Phrase(f"{count(row.regrets, 'removed item')} {verb} needed again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"
         parts.append(Phrase(f"{count(row.firing, 'alert')} {state}", "alerts"))
@@ -132,11 +109,11 @@ def session_phrases(
 def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
     """Return the file or command that was needed again with most tokens: `resume.go, 8,497 tokens`.
 
-    *regrets* are files or commands with their tokens; empty where none is named.
+    *regrets* are files or commands with their tokens, or ids, which name nothing; empty where none is named.
     """
     sums: Counter[str] = Counter()
     for target, size in regrets:
-        if target:
+        if target and not _ID.fullmatch(target):
             sums[target] += size
     if not sums:
         return ""
@@ -210,11 +187,9 @@ def _peak_limit(row: SessionRow) -> int | None:
 
 
 def _evictions(row: SessionRow) -> str:
-    """Return the removed blocks and tokens; of some removals only the tokens are recorded."""
+    """Return the number of removed items and their tokens; of some removals only the tokens are recorded."""
     size = f"{tokens(row.evicted_tokens)} tokens"
-    if not row.evicted_blocks:
-        return f"{size} removed, blocks not recorded"
-    return f"{count(row.evicted_blocks, 'block')} removed, {size}"
+    return f"{count(row.evicted_blocks, 'item')} removed, {size}" if row.evicted_blocks else f"{size} removed"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:
@@ -229,10 +204,10 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     return f"{text}, {facts.recoverable:,} recoverable" if facts.recoverable else text
 
 
-def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
+def fleet_phrases(totals: FleetTotals, *, filtered: bool = False) -> tuple[Phrase, ...]:
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:
-        return _recorded(totals)
+        return _recorded(totals, "match" if filtered else "recorded")
     live = count(totals.live, "live session")
     if not totals.live_needing_attention:
         return (Phrase(f"{live}, none in red or with a warning."),)
@@ -251,10 +226,7 @@ def fleet_phrases(totals: FleetTotals) -> tuple[Phrase, ...]:
     )
 
 
-def _recorded(totals: FleetTotals) -> tuple[Phrase, ...]:
+def _recorded(totals: FleetTotals, verb: str) -> tuple[Phrase, ...]:
     reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
     recorded = count(totals.sessions, "session")
-    phrases = [Phrase(f"No session is live. {recorded} recorded, {reached} of them reached red")]
-    if totals.regretting:
-        phrases.append(Phrase(f"{totals.regretting:,} needed removed content again", "regretting"))
-    return joined(phrases, "; ", end=".")
+    return (Phrase(f"No session is live. {recorded} {verb}, {reached} of them reached red."),)

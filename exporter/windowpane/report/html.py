@@ -13,14 +13,18 @@ from windowpane.report.svg import window_svg
 from windowpane.report.text import name_details
 from windowpane.text import formats
 from windowpane.text.forecasts import compaction_level_text, next_event
-from windowpane.text.labels import LIMIT_SOURCE_LABELS, MARKS
+from windowpane.text.labels import LIMIT_SOURCE_LABELS
 from windowpane.text.palette import STACKING
 from windowpane.text.zones import zone_label
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from windowpane.report.session_report import SessionReport
     from windowpane.store.records import AlertRow
 
+LOSSES: Final = 6
+"""Rules and facts that are visible, so that the report is one printed page."""
 TWO_VIEWS: Final = (
     "Causes and names are two views of the same cost, and add up differently: a name has its share, by tokens, "
     "of every call that sent its definitions, calls or results, whatever the cause. A server contains its tools."
@@ -40,9 +44,8 @@ def to_html(report: SessionReport) -> str:
         _tiles(report),
         window_svg(report) or "<p>No turn was measured.</p>",
         _legend(report),
-        _findings(report),
-        _cost_causes(report),
-        _lost_rules(report),
+        _losses(report),
+        _cost(report),
         "<details class=appendix><summary>All tables</summary>",
         *(part(report) for part in _TABLES),
         "</details>",
@@ -72,21 +75,19 @@ def _identity(report: SessionReport) -> str:
 def _tiles(report: SessionReport) -> str:
     session = report.session
     share = formats.percent(session.utilization, estimated=session.is_estimated)
-    ahead = next_event(session)
+    ahead, facts = next_event(session), report.facts
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
+    lost_rules = max((one.lost_count for one in report.rules), default=0)
+    rules = f", and {formats.count(lost_rules, 'rule')}" if lost_rules else ""
     besides = f", besides {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
     values = [
         ("window", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
         ("growth", formats.tokens_short(session.velocity), "tokens per turn"),
-        (f"{ahead.name} in", formats.turns_until(ahead.turns) if report.live else "not live", "turns"),
-        (
-            "removed",
-            f"{session.evicted_blocks:,}",
-            f"{formats.tokens_short(session.evicted_tokens)} tokens{besides}",
-        ),
-        ("facts kept", formats.ratio(session.fidelity), "last compaction, 0 to 1"),
-        ("needed again", f"{session.regrets:,}", "removed blocks"),
+        *([(f"{ahead.name} in", formats.turns_until(ahead.turns), "turns")] if report.live else []),
+        ("removed", formats.tokens_short(session.evicted_tokens), f"tokens{besides}"),
+        ("lost", f"{facts.damaged:,} of {facts.total:,}" if facts else formats.UNKNOWN, f"facts{rules}"),
+        ("needed again", f"{session.regrets:,}", "removed items"),
         (
             "cost",
             formats.dollars(session.stated_cost_dollars, stated=True)
@@ -99,39 +100,45 @@ def _tiles(report: SessionReport) -> str:
     return tiles(values) + notes
 
 
-def _findings(report: SessionReport) -> str:
-    rows = [
-        [
-            formats.dollars(finding.dollars), f"{finding.text}. {finding.advice}",
-            "; ".join(f"turn {one.turn}: {one.text}" for one in finding.evidence),
-        ]
-        for finding in report.findings
-    ]  # fmt: skip
-    return table("Findings", ("cost", "what and what to do", "evidence"), rows)
-
-
-def _cost_causes(report: SessionReport) -> str:
-    rows = [
+def _cost(report: SessionReport) -> str:
+    """Return the causes, which add up to the cost, each with what was found about it; then the other findings."""
+    causes = [
         [
             formats.dollars(cause.dollars), formats.percent(cause.share),
-            cause.name if cause.finding else ": ".join(filter(None, (cause.name, cause.advice))),
-            ", ".join(map(str, cause.turns)),
+            ": ".join(filter(None, (cause.name, cause.advice))),
+            _turns([one.turn for one in cause.finding.evidence] if cause.finding else cause.turns),
         ]
         for cause in report.cost_causes
     ]  # fmt: skip
-    return table("Cost", ("cost", "share", "cause", "most in turns"), rows)
+    explained = [cause.finding for cause in report.cost_causes]
+    others = [
+        [
+            "" if finding.dollars is None else f"of it {formats.dollars(finding.dollars)}", "",
+            f"{finding.text}. {finding.advice}", _turns([one.turn for one in finding.evidence]),
+        ]
+        for finding in report.findings
+        if finding not in explained
+    ]  # fmt: skip
+    return table("Cost", ("cost", "share", "cause, and what to do", "turns"), [*causes, *others])
 
 
-def _lost_rules(report: SessionReport) -> str:
-    rows = [[str(item.turn), rule.label] for item in report.rules for rule in item.lost]
-    return table("Rules that compactions lost", ("turn", "rule"), rows)
+def _turns(turns: Iterable[int]) -> str:
+    return ", ".join(map(str, dict.fromkeys(turns)))
+
+
+def _losses(report: SessionReport) -> str:
+    """Return the facts that were contradicted, with both sides, then the rules and facts that were lost."""
+    rules = [[str(item.turn), f"rule {rule.label}"] for item in report.rules for rule in item.lost]
+    facts = [[str(item.turn), text] for item in report.compressions for text in item.worst]
+    rows = sorted([*rules, *facts], key=lambda row: row[1].startswith(("rule ", "lost ")))
+    more = f"<p class=quiet>and {len(rows) - LOSSES:,} more</p>" if len(rows) > LOSSES else ""
+    return table("Lost or contradicted by compactions", ("turn", "what"), rows[:LOSSES]) + more
 
 
 def _legend(report: SessionReport) -> str:
     visible = {component for turn in report.turns for component in turn.components if turn.components[component]}
     items = legend(component for component in STACKING if component in visible)
-    letters = "".join(f"<span>{letter} {MARKS[letter].label}</span>" for letter in "RCNA")
-    return f"<p class=legend>{items}{letters}</p>"
+    return f"<p class=legend>{items}</p>"
 
 
 def _zones(report: SessionReport) -> str:
@@ -153,8 +160,8 @@ def _alerts(report: SessionReport) -> str:
 def _evictions(report: SessionReport) -> str:
     rows = [
         [
-            str(item.turn), item.policy, formats.tokens(item.blocks or None), formats.tokens(item.tokens_freed),
-            item.reason,
+            str(item.turn), item.policy.replace("_", " "), formats.tokens(item.blocks or None),
+            formats.tokens(item.tokens_freed), item.reason,
         ]
         for item in report.evictions
     ]  # fmt: skip
@@ -188,11 +195,11 @@ def _rules(report: SessionReport) -> str:
 
 
 def _cache_breaks(report: SessionReport) -> str:
-    heads = ("turn", "cause", "tokens sent again", "cached", "cost", "first changed block")
+    heads = ("turn", "cause", "tokens sent again", "cached", "cost")
     rows = [
         [
             str(item.turn), item.cause, formats.tokens(item.rewritten_tokens), formats.tokens(item.cached_tokens),
-            formats.dollars(item.dollars), item.block_id or "",
+            formats.dollars(item.dollars),
         ]
         for item in report.cache_breaks
     ]  # fmt: skip

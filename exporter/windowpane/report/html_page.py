@@ -94,8 +94,13 @@ def _style() -> str:
             f".{name}{{fill:{tone[index]};background:{tone[index]}}}"
             for name, tone in palette.COMPONENT_TONES.items()
         ]
-        red = palette.ZONE_TONES["red"][index]
-        return "".join(areas) + f".line-red{{stroke:{red}}}.label-red{{fill:{red}}}.mark-A,.mark-R{{fill:{red}}}"
+        levels = [
+            f".line-{zone}{{stroke:{palette.ZONE_TONES[zone][index]}}}"
+            f".label-{zone}{{fill:{palette.ZONE_TEXT_TONES[zone][index]}}}"
+            for zone in ("yellow", "orange", "red")
+        ]
+        marks = [f".{name}{{fill:{tone[index]}}}" for name, tone in palette.SEVERITY_TONES.items()]
+        return "".join([*areas, *levels, f".mark{{fill:{palette.EVENT[index]}}}", *marks])
 
     def backgrounds(index: int) -> str:
         return (
@@ -113,15 +118,15 @@ _LAYOUT: Final = (
     "h1{font-size:22px;line-height:1.3;margin:0 0 8px}h2{font-size:16px;margin:28px 0 8px}"
     ".identity span{display:inline-block;margin-right:16px;color:var(--quiet)}.identity b{color:var(--ink);"
     "font-weight:500;overflow-wrap:anywhere}"
-    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;background:var(--rule);"
-    "border:1px solid var(--rule)}.tiles div{background:var(--ground);padding:8px 12px}"
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:1px;padding:1px}"
+    ".tiles div{outline:1px solid var(--rule);padding:8px 12px}"
     ".tiles span{display:block;color:var(--quiet);font-size:12px}.tiles b{font-size:20px;font-weight:600}"
     ".quiet{color:var(--quiet);margin:6px 0}"
     "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
-    ".line-limit,.line-red{fill:none;stroke-width:1.5}.line-limit{stroke:var(--ink)}"
-    ".line-red{stroke-dasharray:4 4}"
-    ".label-limit{fill:var(--ink);font-size:11px}.label-red{font-size:11px}.mark{font-size:12px;font-weight:700;"
-    "fill:var(--ink)}.legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
+    ".line{fill:none;stroke:var(--ink);stroke-width:1.5;stroke-dasharray:4 4}.line-limit{stroke-dasharray:none}"
+    ".line-compaction{stroke-dasharray:9 6}.line-yellow,.line-orange{stroke-width:1}"
+    ".label{fill:var(--ink);font-size:11px}.mark{stroke:var(--ground)}"
+    ".legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
     ".strip{display:flex;height:56px;border:1px solid var(--rule);margin:8px 0}.strip i{border-right:1px solid "
     "var(--ground)}.strip .free{background:none;border:0}"
     ".legend i{display:inline-block;width:10px;height:10px;margin-right:6px}"
@@ -132,9 +137,9 @@ _LAYOUT: Final = (
     "footer{margin-top:32px;color:var(--quiet);font-size:12px}"
     "@page{size:A4;margin:12mm}@media print{body{font-size:11px}main{padding:0}table{font-size:10px}"
     "h1{font-size:18px}.lead{font-size:13px}h2{font-size:13px;margin:10px 0 4px}.tiles b{font-size:15px}"
-    ".tiles{grid-template-columns:repeat(8,1fr)}.tiles div{padding:4px 6px}"
+    ".tiles{grid-template-columns:repeat(auto-fit,minmax(76px,1fr))}.tiles div{padding:4px 6px}"
     ".tiles span,.legend span{font-size:9px}"
-    "svg{max-height:64mm}td:not(.long){white-space:nowrap}.lead,.quiet{margin:2px 0}"
+    "svg{max-height:54mm}th,td{padding:2px 10px 2px 0}td:not(.long){white-space:nowrap}.lead,.quiet{margin:2px 0}"
     ".appendix,details{display:none}footer{margin-top:8px}*{print-color-adjust:exact}}"
 )
 

@@ -18,9 +18,12 @@ from windowpane.core.events import (
     ContentRegretted,
     FidelityEvaluated,
     HistoryRewound,
+    LimitChanged,
     RulesFollowed,
+    SessionStarted,
 )
 from windowpane.core.times import is_live
+from windowpane.core.tracking.peak import limits_of
 from windowpane.core.vocabulary import REWOUND, UNKNOWN_CAUSE, ZONES, Component, RuleFate, Zone, severity
 from windowpane.report.calls import ended_turns, open_turn, worst_turn
 from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name
@@ -28,7 +31,7 @@ from windowpane.report.context_health import NO_MISSTEPS, SessionMissteps, misst
 from windowpane.report.cost_causes import CostCause, cost_causes
 from windowpane.report.findings import Finding, findings, read_evidence
 from windowpane.report.forecast_record import NO_FORECASTS, ForecastRecord, compaction_turns, forecast_record
-from windowpane.report.headline import FactTotals, largest_again, session_headline
+from windowpane.report.headline import FactTotals, largest_again, sentence, session_phrases
 from windowpane.report.regrowth import Regrowth, read_regrowth
 from windowpane.report.rule_survival import ReportedRules, reported_rules
 from windowpane.store.filters import AlertFilter, EventFilter, SessionFilter
@@ -208,6 +211,8 @@ class SessionReport:
     """MCP servers, tools, skills and memory files, the most expensive first."""
     rules: Sequence[ReportedRules] = ()
     """Standing instructions after each compaction."""
+    zone_starts: Mapping[Zone, int] = field(default_factory=dict)
+    """Tokens at which orange and yellow start at the last limit; empty while it is unknown."""
     damaged: Sequence[DamagedEvent] = ()
     """Stored events that cannot be read and are missing above."""
     missteps: SessionMissteps = NO_MISSTEPS
@@ -219,11 +224,12 @@ class SessionReport:
     @property
     def headline(self) -> str:
         """The state of the window in one sentence."""
-        return session_headline(
+        phrases = session_phrases(
             self.session, worst_turn=self.worst_turn, open_turn=open_turn(self.turns), facts=self.facts,
             lost_rules=max((one.lost_count for one in self.rules), default=0), live=self.live,
             again=largest_again((one.target, one.tokens) for one in self.regrets),
         )  # fmt: skip
+        return sentence(phrases)
 
     @property
     def missing_costs(self) -> tuple[str, ...]:
@@ -329,6 +335,7 @@ def gather(store: EventReader, session: SessionRow, *, now: float | None = None)
             for one in events
             if isinstance(data := one.event.data, RulesFollowed)
         ],
+        zone_starts=_zone_starts(events),
         missteps=missteps_of(read_session_health(store, session, turns)),
         damaged=sorted((one for one in record if isinstance(one, DamagedEvent)), key=attrgetter("seq")),
         live=now is not None and is_live(session, now),
@@ -347,6 +354,7 @@ _READ: Final = (
     ("content.regretted",),
     ("rules.followed",),
     NOTE_EVENTS,
+    ("session.started", "limit.changed"),
 )
 """Event types of each bounded read."""
 
@@ -355,6 +363,14 @@ def _record(
     store: EventReader, session: SessionRow, types: tuple[str, ...]
 ) -> Sequence[StoredEvent | DamagedEvent]:
     return store.events_or_damage(EventFilter(session_id=session.session_id, types=types, limit=MAXIMUM_EVENTS))
+
+
+def _zone_starts(events: Sequence[StoredEvent]) -> dict[Zone, int]:
+    changes = [data for one in events if isinstance(data := one.event.data, SessionStarted | LimitChanged)]
+    limits = limits_of(changes[-1]) if changes else None
+    if limits is None:
+        return {}
+    return {"orange": limits.at(limits.thresholds.orange), "yellow": limits.at(limits.thresholds.yellow)}
 
 
 def _eviction(stored: StoredEvent, data: BlocksEvicted) -> ReportedEviction:

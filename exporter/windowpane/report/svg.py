@@ -1,13 +1,15 @@
-"""The window turn by turn as an inline SVG: stacked components, limit, red line, lettered events."""
+"""The window turn by turn as an inline SVG: stacked components, levels, a row of dots for each kind of event."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from windowpane.alerts.rules import alert_title
 from windowpane.report.html_page import escape
 from windowpane.text import formats
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane.text.palette import STACKING
+from windowpane.text.zones import ZONE_SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,24 +19,33 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 1_040
 HEIGHT: Final = 384
-LEFT: Final = 84
-RIGHT: Final = 16
+LEFT: Final = 48
+RIGHT: Final = 116
+"""Room for the names of levels and of event tracks."""
 TOP: Final = 16
-TRACKS_HEIGHT: Final = 88
-"""Height of the event tracks and the turn axis below the chart."""
-TRACKS: Final = "RCNA✎"
-"""Letters of the event tracks, from the top."""
+AXIS_HEIGHT: Final = 24
+"""Height of the turn axis below the event tracks."""
 TRACK_HEIGHT: Final = 16
+LABEL_HEIGHT: Final = 13
+"""Least distance between the names of two levels."""
+SYMBOLS: Final = {"critical": "M0-5 5 0 0 5-5 0Z", "warning": "M0-5 5 4H-5Z"}
+"""Shapes of alerts by severity; all else is round."""
 MAXIMUM_TURNS: Final = 1_000
 """Turns drawn at most; a longer session shows the fullest turn of each bucket, so no spike is hidden."""
 
+LEVEL_NAMES: Final = {
+    "compaction": "compacts at",
+    **{zone: f"{ZONE_SHAPES[zone]} {zone}" for zone in ("red", "orange", "yellow")},
+}
+
 
 class TrackMark(NamedTuple):
-    """A lettered event in its track."""
+    """An event in its track."""
 
     turn: int
     letter: str
     text: str
+    severity: str = ""
 
 
 def window_svg(report: SessionReport) -> str:
@@ -43,14 +54,16 @@ def window_svg(report: SessionReport) -> str:
     if not turns:
         return ""
     top = max(turn.limit_tokens or 0 for turn in turns) or max(sum(turn.components.values()) for turn in turns)
-    scale = _Scale(turns, top * 1.02)
+    marks = _marks(report)
+    tracks = [letter for letter in MARKS if any(mark.letter == letter for mark in marks)]
+    scale = _Scale(turns, top * 1.02, tracks=len(tracks))
     parts = [
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(report.headline)}">',
         f"<title>{escape(report.headline)}</title>",
         *_axis(scale, top),
         *_areas(turns, scale),
-        *_levels(turns, scale),
-        *_tracks(report, scale),
+        *_levels(report, turns, scale),
+        *_tracks(marks, tracks, scale),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -59,10 +72,10 @@ def window_svg(report: SessionReport) -> str:
 class _Scale:
     """Maps turns to x and tokens to y."""
 
-    def __init__(self, turns: Sequence[TurnRow], top: float) -> None:
+    def __init__(self, turns: Sequence[TurnRow], top: float, *, tracks: int) -> None:
         self.first, self.last = turns[0].turn, turns[-1].turn
         self.top = max(top, 1.0)
-        self.bottom = HEIGHT - TRACKS_HEIGHT
+        self.bottom = HEIGHT - AXIS_HEIGHT - TRACK_HEIGHT * tracks
 
     def x(self, turn: float) -> float:
         span = max(1, self.last - self.first)
@@ -104,21 +117,34 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
     return polygons
 
 
-def _levels(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    limits = [(turn.turn, turn.limit_tokens) for turn in turns if turn.limit_tokens is not None]
-    reds = [(turn.turn, turn.red_tokens) for turn in turns if turn.red_tokens is not None]
-    return [*_level("limit", limits, scale), *_level("red", reds, scale)]
-
-
-def _level(name: str, values: Sequence[tuple[int, int]], scale: _Scale) -> list[str]:
-    if not values:
-        return []
-    points = " ".join(f"{scale.x(turn):.1f},{scale.y(tokens):.1f}" for turn, tokens in values)
-    label = f"{name} {formats.tokens_short(values[0][1])}"
-    return [
-        f'<polyline class="line-{name}" points="{points}"/>',
-        f'<text class="label-{name}" x="{LEFT + 4}" y="{scale.y(values[0][1]) - 4:.1f}">{label}</text>',
-    ]
+def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
+    """Return the lines of the levels, and their names where no more important one is as high."""
+    by_name: dict[str, list[tuple[int, int | None]]] = {
+        "limit": [(turn.turn, turn.limit_tokens) for turn in turns],
+        "compaction": [
+            (turn.turn, turn.compaction_tokens)
+            for turn in turns
+            if (turn.compaction_tokens or 0) < (turn.limit_tokens or 0)
+        ],
+        "red": [(turn.turn, turn.red_tokens) for turn in turns],
+        **{zone: [(turn.turn, start) for turn in turns] for zone, start in report.zone_starts.items()},
+    }
+    parts: list[str] = []
+    heights: list[float] = []
+    for name, values in by_name.items():
+        visible = [(turn, level) for turn, level in values if level is not None and level <= scale.top]
+        if not visible:
+            continue
+        points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
+        parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
+        level, y = visible[-1][1], scale.y(visible[-1][1])
+        if all(abs(y - height) >= LABEL_HEIGHT for height in heights):
+            heights.append(y)
+            text = f"{LEVEL_NAMES.get(name, name)} {formats.tokens_short(level)}"
+            parts.append(
+                f'<text class="label label-{name}" x="{WIDTH - RIGHT + 8}" y="{y + 4:.1f}">{text}</text>'
+            )
+    return parts
 
 
 def _axis(scale: _Scale, top: float) -> list[str]:
@@ -137,31 +163,41 @@ def _axis(scale: _Scale, top: float) -> list[str]:
     return lines
 
 
-def _tracks(report: SessionReport, scale: _Scale) -> list[str]:
-    marks = [
+def _marks(report: SessionReport) -> list[TrackMark]:
+    return [
         *(TrackMark(item.turn, "R", item.text) for item in report.evictions),
         *(TrackMark(item.turn, "C", f"{item.strategy}: {item.outcome}") for item in report.compressions),
         *(
             TrackMark(item.turn, "N", f"{item.what}, {item.tokens:,} tokens needed again")
             for item in report.regrets
         ),
+        *(
+            TrackMark(item.fired_turn, "A", f"{item.severity}: {alert_title(item.alert)}", item.severity)
+            for item in sorted(report.alerts, key=lambda one: one.severity in SYMBOLS)
+        ),
+        *(
+            TrackMark(item.turn, "P", f"cache break, {item.rewritten_tokens:,} tokens")
+            for item in report.cache_breaks
+        ),
         *(TrackMark(item.turn, "✎", item.text or item.kind) for item in report.notes),
-        *(TrackMark(item.fired_turn, "A", f"{item.severity}: {item.alert}") for item in report.alerts),
     ]
+
+
+def _tracks(marks: Sequence[TrackMark], tracks: Sequence[str], scale: _Scale) -> list[str]:
+    heights = {letter: scale.bottom + TRACK_HEIGHT * (at + 0.75) for at, letter in enumerate(tracks)}
     names = [
-        f'<text class="axis" text-anchor="end" x="{LEFT - 8}" y="{_track_y(letter, scale)}">'
-        f"{MARKS[letter].label}</text>"
-        for letter in TRACKS
-        if any(mark.letter == letter for mark in marks)
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+        f'<text class="axis" x="{WIDTH - RIGHT + 8}" y="{y + 4}">{MARKS[letter].label}</text>'
+        for letter, y in heights.items()
     ]
     return names + [
-        f'<text class="mark mark-{mark.letter}" text-anchor="middle" x="{scale.x(mark.turn):.1f}" '
-        f'y="{_track_y(mark.letter, scale)}">{mark.letter}'
-        f"<title>turn {mark.turn}: {escape(mark.text)}</title></text>"
+        f'<g transform="translate({scale.x(mark.turn):.1f} {heights[mark.letter]})" '
+        f'class="mark {mark.severity}">{_symbol(mark.severity)}'
+        f"<title>turn {mark.turn}: {escape(mark.text)}</title></g>"
         for mark in marks
         if scale.first <= mark.turn <= scale.last
     ]
 
 
-def _track_y(letter: str, scale: _Scale) -> int:
-    return scale.bottom + TRACK_HEIGHT * (TRACKS.index(letter) + 1)
+def _symbol(severity: str) -> str:
+    return f'<path d="{SYMBOLS[severity]}"/>' if severity in SYMBOLS else '<circle r="4"/>'

@@ -96,8 +96,9 @@ def previews(connection: Database, digests: set[str]) -> dict[str, str]:
     return previews
 
 
-def delete(connection: Database, digest: str | None) -> int:
-    """Delete the text of a digest, or all texts for None, which are no longer indexed; return how many."""
+def delete(connection: Database, digest: str | None) -> None:
+    """Delete the text of a digest, or all texts for None, which are no longer indexed."""
     if digest is None:
-        return connection.execute("DELETE FROM contents").rowcount
-    return connection.execute("DELETE FROM contents WHERE digest = ?", (digest,)).rowcount
+        connection.execute("DELETE FROM contents")
+    else:
+        connection.execute("DELETE FROM contents WHERE digest = ?", (digest,))

@@ -199,8 +199,6 @@ class FleetTotals:
     cache_read_tokens: int
     reached_red: int
     """Sessions that were red or in overflow at any time."""
-    regretting: int
-    """Sessions that fetched removed content again."""
     live: int
     live_needing_attention: int
     """Live sessions in red, red soon, or with a firing warning or critical alert."""
@@ -402,6 +400,8 @@ class Composition:
     """Sessions that match; of more than 1,000 the latest are read."""
     repositories: tuple[str, ...] = ()
     """All repositories of the range, by name."""
+    keys: tuple[int, ...] = ()
+    """Row numbers of the sessions that match, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ from windowpane.store.read_files import ReadFile
 from windowpane.store.reads.notes import NoteKind
 from windowpane.store.reads.reader import Reader
 from windowpane.store.records import ImportOutcome, Verification
-from windowpane.store.search import content as content_search
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.writes import additions, chain
@@ -321,11 +320,6 @@ class Store(Reader):
         if pruned:
             self._shared.reclaim()
         return pruned
-
-    def delete_content(self, digest: str | None = None) -> int:
-        """Delete one captured text, or all; return how many. The audit chain does not change."""
-        with self._writing() as writer:
-            return content_search.delete(writer.connection, digest)
 
     # -- notes ------------------------------------------------------------------------------------------------
 

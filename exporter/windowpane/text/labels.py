@@ -33,6 +33,15 @@ CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "media": "media",
     "unattributed": "content not in the recording",
 }
+POLICY_LABELS: Final[dict[str, str]] = {
+    "fifo": "oldest first",
+    "lru": "least recently used first",
+    "priority": "least important type first",
+    "type_based": "by type and age",
+    "semantic_merge": "similar content, merged",
+    "hybrid": "least useful first",
+}
+"""The order in which each eviction policy removes content."""
 COMPONENT_LABELS: Final[dict[Component, str]] = {
     "system_prompt": "system prompt",
     "tool_definitions": "tool definitions",
@@ -114,7 +123,7 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("B", "went back"),
         EventMark("N", "needed again"),
         EventMark("A", "alert"),
-        EventMark("P", "prompt cache break"),
+        EventMark("P", "cache break"),
         EventMark("✎", "note"),
     )
 }

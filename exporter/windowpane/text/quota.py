@@ -32,14 +32,11 @@ def used_windows(quota: QuotaMeasured) -> str:
 
 
 def quota_text(forecast: QuotaForecast, now: float) -> str:
-    """Return the state of a window: `codex 56% of 5 h, runs out in 40 min, 2 h before its reset`."""
-    used = f"{forecast.agent} {percent(forecast.used_ratio)} of {duration(forecast.minutes)}"
-    reset = (forecast.resets_at - now) / 60
+    """Return the state of a window: `codex used 56% of its limit for 5 h; it resets in 3 h`."""
+    limit, reset = f"its limit for {duration(forecast.minutes)}", duration((forecast.resets_at - now) / 60)
+    if forecast.runs_out_at is not None and forecast.runs_out_at <= now:
+        return f"{forecast.agent} used up {limit}; it resets in {reset}"
+    used = f"{forecast.agent} used {percent(forecast.used_ratio)} of {limit}; it"
     if forecast.runs_out_at is None:
-        return f"{used}, lasts until its reset in {duration(reset)}"
-    if forecast.runs_out_at <= now:
-        return f"{used}, used up until its reset in {duration(reset)}"
-    early = (forecast.resets_at - forecast.runs_out_at) / 60
-    return (
-        f"{used}, runs out in {duration((forecast.runs_out_at - now) / 60)}, {duration(early)} before its reset"
-    )
+        return f"{used} resets in {reset}"
+    return f"{used} runs out in {duration((forecast.runs_out_at - now) / 60)} and resets in {reset}"

@@ -6,6 +6,7 @@ from typing import Final
 
 TERMS: Final[dict[str, str]] = {
     "turn": "one call of the model with all that was added for it; one message of yours can take many",
+    "live": "it has not ended, and its last event is at most 15 minutes old",
     "yellow, orange, red": "how full the window is; the chart shows where each starts",
     "overflow": "a call that does not fit the window with room for its reply",
     "block": "one message, tool call, tool result or definition in the window",
@@ -15,7 +16,6 @@ TERMS: Final[dict[str, str]] = {
     "cache break": "a call that sent more than half of what the prompt cache held as new input",
     "policy": "what is removed first: fifo the oldest, lru the least recently used, hybrid the least useful",
     "preset": "the settings of one agent framework",
-    "no policy": "cut at the limit, or keep only the last messages",
     "rules visible": "standing instructions that the model still sees, of all that it had been given",
     "firing": "the alert's condition is true now, in a live session",
     "memory": "files such as CLAUDE.md or AGENTS.md that the agent adds by itself",
@@ -27,15 +27,15 @@ TERMS: Final[dict[str, str]] = {
 
 
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
-    "fleet": ("turn", "yellow, orange, red", "compaction", "≈"),
+    "fleet": ("live", "turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "turn", "yellow, orange, red", "overflow", "block", "memory", "not in the recording", "compaction",
+        "live", "turn", "yellow, orange, red", "overflow", "memory", "not in the recording", "compaction",
         "fact", "needed again", "cache break", "≈",
     ),
-    "compare": ("yellow, orange, red", "overflow", "block", "compaction", "fact"),
-    "trends": ("cache break", "compaction", "fact", "needed again", "≈"),
-    "replay": ("policy", "no policy", "preset", "overflow", "rules visible", "cost tokens"),
-    "alerts": ("firing", "yellow, orange, red", "overflow", "block"),
+    "compare": ("compaction", "overflow", "needed again"),
+    "trends": ("compaction", "≈"),
+    "replay": ("compaction", "overflow", "needed again", "rules visible"),
+    "alerts": ("firing", "live", "yellow, orange, red", "overflow", "block"),
     "audit": ("chain",),
 }  # fmt: skip
 """The terms of each page of the dashboard."""

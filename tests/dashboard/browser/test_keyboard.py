@@ -48,13 +48,26 @@ FOCUSED = """() => {
 }"""
 
 
+def drawn_controls(here: Any) -> list[str]:
+    """Return the controls once no more are added: those of tables and headlines come after the page's answer."""
+    controls: list[str] = []
+
+    def are_all_drawn() -> bool:
+        nonlocal controls
+        before, controls = controls, here.page.evaluate(CONTROLS)
+        return bool(controls) and controls == before
+
+    here.settle()
+    here.waits(are_all_drawn, "no more controls are drawn")
+    return controls
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_every_control_is_reached_and_seen(site: Callable[..., Any], demo_store: Path, path: str) -> None:
     here = site(demo_store)
     page = here.open(path)
     page.locator(":is([data-testid=stDataFrame] canvas, [data-testid=stForm]):visible").first.wait_for()
-    here.settle()
-    controls = page.evaluate(CONTROLS)
+    controls = drawn_controls(here)
     ringed: dict[str, bool] = {}
 
     for _ in range(len(controls) + 40):
@@ -90,10 +103,14 @@ def test_letters_go_to_the_event_before_and_after(site: Callable[..., Any], seen
 def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[..., Any], seen_store: Path) -> None:
     here = site(seen_store)
     page = here.open()
-    page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
+    grid = page.locator("[data-testid=data-grid-canvas]").first
+    grid.wait_for()
+    here.settle()
 
-    page.locator("[data-testid=data-grid-canvas]").first.focus()
+    grid.focus()
+    expect(grid).to_be_focused()
     page.keyboard.press("ArrowDown")
+    expect(grid.locator("[role=gridcell][aria-selected=true]")).to_have_count(1)
     page.keyboard.press("Shift+Space")
 
     here.assert_at("**/session?session=*")

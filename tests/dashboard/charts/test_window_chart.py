@@ -17,10 +17,12 @@ from tests.dashboard.timelines import TURN
 from windowpane.store.embedded import SqliteStore
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane_dashboard.charts.downsample import MAXIMUM_POINTS, downsampled_rows
-from windowpane_dashboard.charts.window_chart import STACKING, SharedAxes, natural_scale, window_chart
+from windowpane_dashboard.charts.window_chart import STACKING, natural_scale, window_chart
 from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline, turns_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
+
+NO_MARKS = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
 
 
 @pytest.fixture
@@ -62,31 +64,39 @@ def test_components_stack_to_the_used_tokens(rich: Timeline, palette: Palette) -
     assert not any(trace.type == "scattergl" for trace in figure.data)
 
 
-def test_every_event_is_marked_with_its_letter(rich: Timeline) -> None:
+def test_every_kind_of_event_has_a_row_with_its_name(rich: Timeline) -> None:
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
-    assert [trace.name[0] for trace in track] == list("RCSWNA")
+    assert [trace.name for trace in track] == [MARKS[letter].label for letter in "RCSWNA"]
+    assert list(figure.layout.yaxis2.ticktext) == [trace.name for trace in reversed(track)]
     for trace in track:
-        turns = rich.marks.loc[rich.marks["letter"] == trace.name[0], "turn"]
+        letter = next(mark.letter for mark in MARKS.values() if mark.label == trace.name)
+        turns = rich.marks.loc[rich.marks["letter"] == letter, "turn"]
         assert sorted(trace.x) == sorted(turns)
 
 
-@pytest.mark.parametrize(
-    ("severities", "dots"),
-    [(("", "", ""), [2]), (("info", "critical", "info"), [1]), (("", "", "critical"), [2])],
-)
-def test_marks_that_would_touch_are_dots_the_least_severe_first(
-    rich: Timeline, severities: tuple[str, ...], dots: list[int]
+def test_an_alert_has_the_shape_of_its_severity(rich: Timeline) -> None:
+    severities = ["info", "critical", "warning"]
+    marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 3], "number": 1, "text": "", "severity": severities})
+
+    track = next(
+        trace for trace in window_chart(rich.turns, rich.spans, marks, LIGHT).data if trace.name == "alert"
+    )
+
+    assert list(track.marker.symbol) == ["circle", "diamond", "triangle-up"]
+
+
+@pytest.mark.parametrize(("level", "drawn"), [(700, [700, 700]), (None, None), (500_000, None)])
+def test_the_level_of_compaction_is_drawn_where_it_is_known_and_visible(
+    level: int | None, drawn: list[int] | None
 ) -> None:
-    marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 20], "number": 1, "text": "", "severity": severities})
+    rows = [replace(TURN, turn=turn, compaction_tokens=level if turn > 1 else None) for turn in (1, 2, 3)]
 
-    figure = window_chart(rich.turns, rich.spans, marks, LIGHT, axes=SharedAxes(first=1, last=100, top=20_000))
+    figure = window_chart(turns_frame(rows), (), NO_MARKS, LIGHT)
 
-    track = next(trace for trace in figure.data if trace.name == "A alert")
-    assert [turn for turn, text in zip(track.x, track.text, strict=True) if not text] == dots
-    assert list(track.text) == ["", "A", "A"]
-    assert list(track.marker.size) == [8, 16, 16]
+    line = next((list(trace.y) for trace in figure.data if trace.name == "compaction"), None)
+    assert line == drawn
 
 
 def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
@@ -100,7 +110,7 @@ def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> Non
 
     assert every.layout.height == few.layout.height
     row = every.layout.yaxis2.domain[1] * (every.layout.height - 48) / len(MARKS)
-    assert max(max(trace.marker.size) for trace in every.data if trace.yaxis == "y2") <= row
+    assert max(trace.marker.size for trace in every.data if trace.yaxis == "y2") <= row
     assert every.layout.yaxis2.tickfont.size <= row
 
 
@@ -140,9 +150,7 @@ def test_a_long_session_is_drawn_with_few_points() -> None:
     """Ten thousand turns give at most 2,000 points per trace, and the spike among them is kept."""
     turns = _synthetic_turns(10_000)
     turns.loc[4_321, ["used", "tool_results"]] = 99_000.0
-    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
-
-    figure = window_chart(turns, (), marks, LIGHT)
+    figure = window_chart(turns, (), NO_MARKS, LIGHT)
 
     assert max(len(trace.x) for trace in figure.data) <= MAXIMUM_POINTS
     results = next(trace for trace in figure.data if trace.name == "tool results")
@@ -161,9 +169,7 @@ def test_regular_peaks_are_all_kept() -> None:
     """Extremes that fall on the same turns leave room for more of them: all 160 peaks are drawn."""
     turns = _synthetic_turns(10_000)
     turns["used"] = turns["tool_results"] = 1_000.0 + 1_000 * (np.arange(10_000) % 60)
-    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
-
-    figure = window_chart(turns, (), marks, LIGHT)
+    figure = window_chart(turns, (), NO_MARKS, LIGHT)
 
     results = next(trace for trace in figure.data if trace.name == "tool results")
     assert (np.asarray(results.y) == 60_000).sum() == 10_000 // 60
@@ -181,9 +187,7 @@ def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last
     turns = _synthetic_turns(100)
     turns["used"] = turns["tool_results"] = turns["used_before"] = np.linspace(1, 150, 100)
     turns["limit_tokens"] = [first, *[200.0] * 98, last]
-    marks = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
-
-    figure = window_chart(turns, (), marks, LIGHT)
+    figure = window_chart(turns, (), NO_MARKS, LIGHT)
 
     assert natural_scale(turns) == "limit"
     assert figure.layout.yaxis.range[1] == pytest.approx(top)
@@ -226,7 +230,7 @@ def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) ->
 
     figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets)
 
-    thread = next(trace for trace in figure.data if trace.name == "needed again")
+    thread = next(trace for trace in figure.data if trace.name == "removed and needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
     assert list(thread.x[:2]) == [17, 20]
-    assert list(thread.y[:2]) == [rows["R"], rows["N"]]
+    assert list(thread.y[:2]) == [rows["removed"], rows["needed again"]]

@@ -25,6 +25,8 @@ from windowpane_dashboard.queries.compressions import (
     LINES,
     SCANNED,
     EvaluatedCompression,
+    compression_label,
+    damage_summary,
     facts_frame,
     facts_summary,
     first_to_read,
@@ -32,6 +34,7 @@ from windowpane_dashboard.queries.compressions import (
     read_compressions,
     sides,
     text_difference,
+    worst_first,
 )
 from windowpane_dashboard.sections.compression import legend, line_markdown
 
@@ -117,7 +120,7 @@ def test_a_compression_is_paired_with_its_evaluation(small_store: SqliteStore) -
     assert facts["text"].isna().all()
 
 
-def test_a_contradicted_fact_is_shown_first_beside_its_contradiction() -> None:
+def test_a_contradicted_fact_is_listed_first() -> None:
     contents = {"a": "src/app.py", "b": "Never push.\nAlways push."}
     facts = (FactOutcome("read_file", "kept", "a"), FactOutcome("reversed", "contradicted", "b"))
     fidelity = FidelityEvaluated(
@@ -126,9 +129,9 @@ def test_a_contradicted_fact_is_shown_first_beside_its_contradiction() -> None:
 
     frame = facts_frame(cast("EventReader", SimpleNamespace(content=contents.get)), fidelity)
 
-    assert frame[["outcome", "text", "instead"]].fillna("").to_numpy().tolist() == [
-        ["contradicted", "Never push.", "Always push."],
-        ["kept", "src/app.py", ""],
+    assert frame[["outcome", "text"]].to_numpy().tolist() == [
+        ["contradicted", "Never push."],
+        ["kept", "src/app.py"],
     ]
     assert facts_summary(fidelity) == "Of 2 facts: 1 contradicted, 1 kept."
 
@@ -141,18 +144,23 @@ def stored(*payloads: Payload, turn: int = 5) -> list[StoredEvent]:
     ]
 
 
-def test_a_compression_that_contradicts_is_read_first_unless_a_turn_is_chosen() -> None:
+def test_the_worst_compression_is_read_first_unless_a_turn_is_chosen() -> None:
     done = ContentCompressed("compaction", "threshold", "accepted", 900, 100)
-    wrong = FidelityEvaluated("probe", 0.5, 1.0, facts_contradicted=1)
+    wrong = FidelityEvaluated("probe", 0.5, 1.0, facts_total=4, facts_contradicted=1)
+    lost = FidelityEvaluated("probe", 0.5, 1.0, facts_total=9, facts_lost=7)
     recorded = [
         EvaluatedCompression(1, 5, done, wrong),
         EvaluatedCompression(2, 9, done, None),
-        EvaluatedCompression(3, 20, done, None),
+        EvaluatedCompression(3, 20, done, lost),
     ]
 
+    assert [compression_label(recorded[at]) for at in worst_first(recorded)] == [
+        "turn 5: contradicted 1", "turn 20: lost 7", "turn 9: loss unknown",
+    ]  # fmt: skip
+    assert damage_summary(recorded) == "2 of 3 compactions lost or contradicted something; of 1 it is unknown."
     assert first_to_read(recorded, 12, is_turn_chosen=False) == 0
     assert first_to_read(recorded, 12, is_turn_chosen=True) == 1
-    assert first_to_read(recorded[1:], 30, is_turn_chosen=False) == 1
+    assert first_to_read(recorded[1:2], 30, is_turn_chosen=False) == 0
 
 
 class TestCompressions:

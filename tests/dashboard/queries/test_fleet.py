@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from windowpane.core.events import AlertFired
 from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.store.embedded import SqliteStore
+from windowpane_dashboard.page.widgets import varying
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
     Fleet,
+    LiveSession,
     below_parents,
     firing_text,
     fleet_frame,
@@ -124,6 +127,39 @@ def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:
     assert frame.loc["reviewer", "next"] not in ("not live", "–")
     assert set(frame.loc["writer", "next"]) == {"not live"}
     assert frame.loc["writer", "window"].isna().sum() == 1
+
+
+def test_losses_are_counted_where_they_were_measured(small_store: SqliteStore) -> None:
+    listed = listed_now(small_store)
+    first = listed.rows[0]
+    unknown = replace(first, session_id="not evaluated", compressions=1, regrets=0)
+    listed = replace(listed, rows=(*listed.rows, unknown))
+    frame = fleet_frame(listed, time.time())
+
+    assert dict(zip((row.session_id for row in listed.rows), frame["losses"], strict=True)) == {
+        "refactor-api": "1 contradicted, 3 lost, 1 needed again",
+        "short": "0",
+        "unknown-limit": "0",
+        "not evaluated": "–",
+    }
+    assert frame["lost"].rank().tolist()[0] == 1.0
+    assert listed.forgot_most is not None
+    assert listed.forgot_most[0] == first
+
+
+def test_a_column_whose_cells_are_all_alike_is_not_shown() -> None:
+    frame = pd.DataFrame({"session": ["a", "a"], "next": ["not live", "not live"], "cost": [1.0, None]})
+
+    assert varying(frame, "session") == ["session", "cost"]
+    assert varying(frame[:1], "session") == ["session", "next", "cost"]
+
+
+def test_an_idle_session_has_no_minutes(small_store: SqliteStore) -> None:
+    row = replace(small_store.sessions()[0], turns_until_compaction=7.0)
+    live = LiveSession(row, None, time="about 5 min")
+
+    assert live.forecast(row.last_at + 10) == "7 turns until compaction, about 5 min at this pace"
+    assert live.forecast(row.last_at + 600) == "7 turns until compaction"
 
 
 def test_estimates_are_marked_in_the_fleet_table(small_store: SqliteStore) -> None:

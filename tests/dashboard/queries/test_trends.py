@@ -1,4 +1,4 @@
-"""Trends as lines and marks, the parts of a window, and the recorded sessions beside their replays."""
+"""Trends as lines, the parts of a window, and the recorded sessions beside their replays."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from windowpane_dashboard.queries.trends import (
     MEASURES,
     OTHERS,
     chosen_lines,
+    comparable_lines,
     compared,
     compared_lines,
     trends,
@@ -38,12 +39,12 @@ def block(number: int, **values: Any) -> BlockRow:
 
 def filled(blocks: list[BlockRow]) -> pd.DataFrame:
     """The frame of a window that holds these blocks as they were counted."""
-    return fill_frame(window_frame(blocks, turn=1), blocks)
+    return fill_frame(window_frame(blocks), blocks)
 
 
 def test_a_week_starts_on_monday_and_sums_its_days() -> None:
     rows = [row(20_000 + day, cost_dollars=1.0, peaks=day + 1, peak_sum=0.5 * (day + 1)) for day in range(7)]
-    ranged = trends(rows, TrendAddress(period="week"))
+    ranged = trends(rows, TrendAddress(days="90"))
 
     assert ranged.frame["cost"].sum() == pytest.approx(7.0)
     assert set(ranged.frame["period"].dt.day_of_week) == {0}
@@ -69,27 +70,21 @@ def test_lines_beyond_the_sixth_are_summed() -> None:
     assert ranged.totals["calls"] == 45
 
 
-def test_a_release_is_marked_where_it_changed_a_value() -> None:
-    rows = [row(20_000 + day, release="1", compactions=3, cost_dollars=3.0) for day in range(5)]
-    rows += [row(20_010 + day, release="2", compactions=6, cost_dollars=3.1) for day in range(5)]
-    marks = trends(rows, TrendAddress()).marks
-
-    assert [(mark.measure, mark.release, mark.before, mark.after) for mark in marks] == [
-        ("compactions", "2", 1.0, 2.0)
-    ]
-    few = [row(20_000, compactions=1, sessions=1), row(20_001, release="2", compactions=9, sessions=1)]
-    assert trends(few, TrendAddress()).marks == ()
-    together = [row(20_000), row(20_000, release="2", compactions=9)]
-    assert trends(together, TrendAddress()).marks == ()
-
-
-def test_filters_narrow_and_an_empty_range_is_empty() -> None:
-    rows = [row(20_000), row(20_000, agent="b", model="n")]
-
-    assert trends(rows, TrendAddress(agent="b")).frame["line"].tolist() == ["b"]
-    assert trends(rows, TrendAddress(by="model", model="m")).frame["line"].tolist() == ["m"]
-    assert trends(rows, TrendAddress(agent="none")).frame.empty
+def test_an_empty_range_is_empty() -> None:
     assert trends([], TrendAddress()).frame.empty
+
+
+def test_a_release_is_marked_where_it_came_in() -> None:
+    """The first release of an agent may be older than the range."""
+    rows = [row(20_000, release="1"), row(20_000, agent="b", release="7"), row(20_001, release="1")]
+    rows += [row(20_002, release="2", cost_dollars=1.0), row(20_002, agent="b", release="8")]
+    ranged = trends(rows, TrendAddress())
+    figure = trend_chart(ranged, MEASURES[0], LIGHT)
+
+    assert list(ranged.releases.values()) == [["a 2", "b 8"]]
+    assert figure is not None
+    assert figure.data[-1].hovertext == ("2024-10-06, new: a 2, b 8",)
+    assert len(figure.layout.shapes) == 1
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
@@ -123,7 +118,7 @@ def test_the_newest_line_comes_first() -> None:
     rows = [session(number, agent_version=str(number % 3), label="") for number in range(29, -1, -1)]
     rows.append(session(40, agent_version="1", label="try"))
 
-    lines = compared_lines(rows, TrendAddress(by="release"))
+    lines = compared_lines(rows, "release")
 
     assert [(name, len(sides)) for name, sides in lines.items()] == [
         ("a try", 1),
@@ -138,8 +133,8 @@ def test_releases_of_one_agent_are_compared_first() -> None:
         return [session(first - number, agent=agent, agent_version=name) for number in range(10)]
 
     rows = release("9", 90) + release("2", 80, agent="claude-code") + release("8", 70)
-    position = TrendAddress(by="release")
-    lines = compared_lines(rows, position)
+    position = TrendAddress()
+    lines = comparable_lines(rows, position)[0]
 
     assert chosen_lines(lines, position) == ("codex 9", "codex 8")
     assert chosen_lines(lines, replace(position, one="claude-code 2")) == ("claude-code 2", "codex 9")
@@ -147,12 +142,12 @@ def test_releases_of_one_agent_are_compared_first() -> None:
 
 
 def test_a_difference_is_stated_only_where_chance_is_unlikely() -> None:
-    """Two of ten sessions with one regret, and nineteen of a hundred, were called worse by 5%."""
-    one = [session(number, regrets=int(number < 2), cost_dollars=number + 20.0) for number in range(10)]
-    other = [session(number, regrets=int(number < 19), cost_dollars=number / 10) for number in range(100)]
+    """Two of ten sessions with one compaction, and nineteen of a hundred, were called worse by 5%."""
+    one = [session(number, compressions=int(number < 2), cost_dollars=number + 20.0) for number in range(10)]
+    other = [session(number, compressions=int(number < 19), cost_dollars=number / 10) for number in range(100)]
     measures = {measure.name: measure for measure in MEASURES}
 
-    assert compared(measures["regrets"], one, other) == (
+    assert compared(measures["compactions"], one, other) == (
         "no clear difference",
         "0 (0 to 0)",
         "0 (0 to 0)",
@@ -171,5 +166,5 @@ def test_more_facts_kept_are_better_and_unknown_ones_do_not_count() -> None:
     few = [session(number, fidelity=0.5 if number < 9 else None) for number in range(20)]
     measure = next(measure for measure in MEASURES if measure.more_is_better)
 
-    assert compared(measure, one, other) == ("better", "0.90 (0.90 to 0.91)", "0.50 (0.50 to 0.50), n = 15")
-    assert compared(measure, one, few) == ("too few sessions", "0.90 (0.90 to 0.91)", "–, n = 9")
+    assert compared(measure, one, other) == ("better", "90% (90% to 91%)", "50% (50% to 50%) (n = 15)")
+    assert compared(measure, one, few) == ("too few sessions", "90% (90% to 91%)", "–")

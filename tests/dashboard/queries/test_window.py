@@ -30,7 +30,7 @@ def test_removed_blocks_have_their_reason_and_when_they_were_needed_again(small_
 
 
 def test_removed_blocks_name_their_replacement(small_store: SqliteStore) -> None:
-    window = window_frame(small_store.blocks_at("refactor-api", 21), 21)
+    window = window_frame(small_store.blocks_at("refactor-api", 21))
 
     removed = removed_blocks(small_store, "refactor-api", 21, window).set_index("removed")
 
@@ -45,14 +45,6 @@ def test_an_empty_list_of_removed_blocks_is_explained(small_store: SqliteStore) 
     assert "not in the recording" in nothing_removed(marks, 18)
 
 
-def test_a_later_use_is_marked_as_later(small_store: SqliteStore) -> None:
-    block = replace(small_store.blocks_at("refactor-api", 9)[0], last_referenced=12)
-
-    labels = {turn: window_frame([block], turn)["last used"].iloc[0] for turn in (9, 12, 20)}
-
-    assert labels == {9: "later: 12", 12: "turn 12", 20: "turn 12"}
-
-
 def test_a_regret_names_its_file(small_store: SqliteStore) -> None:
     (removed,) = small_store.removed_blocks("refactor-api", 99, regretted=True)
     blocks = [replace(removed, target="src/app.py")]
@@ -60,7 +52,7 @@ def test_a_regret_names_its_file(small_store: SqliteStore) -> None:
 
     frame = regretted_blocks(reader, "refactor-api", 98)
 
-    assert list(frame["target"]) == ["src/app.py"]
+    assert list(frame["what"]) == ["tool result of read: src/app.py"]
 
 
 def test_a_regret_names_its_cause_and_its_cost(small_store: SqliteStore) -> None:

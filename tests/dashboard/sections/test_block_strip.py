@@ -14,7 +14,7 @@ from windowpane_dashboard.style.theme import LIGHT
 
 
 def test_the_strip_shows_every_token_of_the_window_in_order(small_store: SqliteStore) -> None:
-    blocks = window_frame(small_store.blocks_at("refactor-api", 12), 12)
+    blocks = window_frame(small_store.blocks_at("refactor-api", 12))
     strip = window_strip(blocks, LIGHT, limit_tokens=20_000)
 
     assert sum(strip.sizes) == blocks["tokens"].sum()
@@ -39,7 +39,7 @@ def test_small_neighbors_are_joined() -> None:
     blocks = pd.DataFrame(
         {
             "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
-            "age": 1, "last used": "–", "pinned": False, "preview": "", "replaces": "", "block": "b",
+            "pinned": False, "preview": "", "replaces": "", "block": "b",
             "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
         }
     )  # fmt: skip

@@ -27,23 +27,20 @@ from windowpane.core.events import (
     NotificationFailed,
 )
 from windowpane.core.times import live_since
+from windowpane.report.alerts import alert_phrases, outcome_of, settings_text, silence_text
 from windowpane.report.headline import sentence
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import EventFilter
 from windowpane.store.records import AlertRow
 from windowpane_dashboard.queries.alerts import (
     alert_frame,
-    alerts_headline,
     at_named_turn,
     deliveries,
     delivery_state,
     delivery_text,
     firing_key,
-    outcome_of,
     read_firings,
     requested_firing,
-    settings_text,
-    silence_text,
 )
 from windowpane_dashboard.queries.filters import AlertFilters, SessionAddress
 
@@ -98,8 +95,8 @@ def test_firings_have_end_duration_and_delivery(alert_store: SqliteStore) -> Non
     assert frame.loc["Window in red", "delivery"] == "failed: json; delivered: log"
     assert frame.loc["Compaction soon", "ended"] == "fires now"
     assert frame.loc["Compaction soon", "delivery"] == ""
-    assert "1 warning" in sentence(alerts_headline(listed))
-    assert "1 message did not arrive" in sentence(alerts_headline(listed))
+    assert "1 warning" in sentence(alert_phrases(listed.rows, listed.firing))
+    assert "1 message did not arrive" in sentence(alert_phrases(listed.rows, listed.firing))
 
 
 def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) -> None:
@@ -112,7 +109,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
     assert not outcome.now
     assert outcome.text == "until the recording stops"
     then = read_firings(alert_store, AlertFilters(), live_since(later))
-    assert sentence(alerts_headline(then)).startswith("Nothing fires now; ")
+    assert sentence(alert_phrases(then.rows, then.firing)).startswith("Nothing fires now; ")
 
 
 @pytest.mark.parametrize(
@@ -125,6 +122,7 @@ def test_an_unresolved_firing_ends_with_its_session(alert_store: SqliteStore) ->
         (AlertFilters(delivery="none", state="firing"), {"compaction_soon"}),
         (AlertFilters(delivery="delivered"), set()),
         (AlertFilters(session="quiet"), set()),
+        (AlertFilters(text="COMPACTS in 2"), {"compaction_soon"}),
     ],
 )
 def test_filters_narrow_the_list(alert_store: SqliteStore, filters: AlertFilters, alerts: set[str]) -> None:
@@ -186,8 +184,25 @@ def test_an_address_opens_one_firing(
     app = open_page("alerts", state="firing", pick=firing_key(by_name(alert_store, "compaction_soon")))
 
     assert not app.exception
-    assert next(box for box in app.selectbox if box.label == "State").value == "firing"
+    assert app.multiselect[0].value == ["state: firing"]
+    assert app.dataframe[0].proto.selection_default
     assert "warning: Compaction soon" in page_text(app).replace("\\", "")
+
+
+def test_a_filter_of_the_alerts_is_written_to_the_address(
+    alert_store: SqliteStore, open_page: Callable[..., Any]
+) -> None:
+    app = open_page("alerts", session="refactor-api", pick=firing_key(by_name(alert_store, "utilization")))
+    (session,) = app.multiselect[0].value
+
+    app.multiselect[0].set_value([session, "alert: Compaction soon", "state: firing"]).run()
+
+    assert session.startswith("session: ")
+    assert {name: "".join(value) for name, value in app.query_params.items()} == {
+        "session": "refactor-api",
+        "alert": "compaction_soon",
+        "state": "firing",
+    }
 
 
 def test_filters_without_a_match_are_reported(
@@ -196,7 +211,7 @@ def test_filters_without_a_match_are_reported(
     app = open_page("alerts", session="quiet")
 
     assert not app.exception
-    assert "No alert matches these filters" in page_text(app)
+    assert "No alert matches" in page_text(app)
 
 
 @pytest.fixture

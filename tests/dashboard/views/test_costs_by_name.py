@@ -42,10 +42,13 @@ def test_servers_are_listed_with_their_repositories_and_what_is_never_called(
     tools = open_page("trends", top="mcp__db", repository="shop")
 
     assert not app.exception
-    assert "db costs most: $0.32 for 1 call, most in shop." in page_text(app)
+    assert "db costs most: $0.32 for 1 call." in page_text(app)
     (row,) = app.dataframe[-1].value.to_dict("records")
-    assert (row["MCP server"], row["definitions"], row["never called"]) == ("db", 200, "1 of 2 tools")
-    assert row["repositories"] == "shop $0.32"
+    assert (row["MCP server"], row["tokens of its definition"], row["never called"]) == (
+        "db",
+        200,
+        "1 of 2 tools",
+    )
     assert "Sent and never called: mcp__db__create" in page_text(tools)
     assert "tool of db" in tools.selectbox(key="trends_top_0").options
 
@@ -64,6 +67,6 @@ def test_the_fleet_shows_the_quota_and_the_budget_of_the_day(
 
     text = page_text(open_page("fleet")).replace("\\", "")
 
-    assert "codex 56% of 5 h" in text
+    assert "codex used 56% of its limit for 5 h" in text
     assert "codex $1.50 of $3.00 today (50%)" in text
     assert "$1.50 today" in text

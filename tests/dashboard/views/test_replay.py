@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from windowpane.config.loading import load_config
 from windowpane.exceptions import ConfigurationError
+from windowpane.manager.plans.policies import POLICIES
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.replays import ReplayRow, ReplayRunRow, StoredReplay
+from windowpane.text.labels import POLICY_LABELS
 from windowpane_dashboard.charts.replays import MAXIMUM_PANES, replay_panes
 from windowpane_dashboard.queries.replays import (
     best_setup,
@@ -25,6 +28,7 @@ from windowpane_dashboard.queries.replays import (
 from windowpane_dashboard.replay import jobs as replay_jobs
 from windowpane_dashboard.replay.jobs import start_simulation
 from windowpane_dashboard.replay.worker import SimulationRequest
+from windowpane_dashboard.sections.simulate import trial_windows
 from windowpane_dashboard.style.theme import DARK, LIGHT
 
 
@@ -55,12 +59,24 @@ def choice(app: Any, label: str) -> Any:
 
 
 def test_results_add_up_over_sessions() -> None:
-    frame = results_frame(results_by_setup(RUNS)).set_index("under")
+    frame = results_frame(results_by_setup(RUNS)).set_index("what removes content")
 
-    assert frame.loc["hybrid", "cost tokens"] == 1_200
-    assert frame.loc["hybrid", "names kept"] == pytest.approx(0.8)
-    assert frame.loc["hybrid", "cached"] == 0.25
-    assert frame.loc["fifo", "overflows"] == 2
+    assert list(frame) == ["still visible", "needed again", "overflows", "sessions"]
+    assert frame.loc["least useful first", "still visible"] == pytest.approx(0.8)
+    assert frame.loc["oldest first", "overflows"] == 2
+
+
+def test_every_policy_has_a_plain_label() -> None:
+    assert list(POLICY_LABELS) == list(POLICIES)
+
+
+def test_a_trial_has_a_window_in_which_content_must_be_removed(small_store: SqliteStore) -> None:
+    row = small_store.sessions()[0]
+
+    assert trial_windows(replace(row, limit_tokens=200_000, peak_utilization=0.77), None) == ["200k", "100k"]
+    assert trial_windows(replace(row, limit_tokens=1_000_000, peak_utilization=0.1), None) == ["1000k", "62500"]
+    assert trial_windows(replace(row, limit_tokens=258_400, peak_utilization=0.9), None) == ["258400", "129200"]
+    assert trial_windows(replace(row, limit_tokens=None, peak_utilization=None), "8192") == ["8k"]
 
 
 def test_timelines_are_available_as_a_table() -> None:
@@ -69,7 +85,7 @@ def test_timelines_are_available_as_a_table() -> None:
     frame = timelines_frame([run("hybrid"), short])
 
     assert list(frame["call"]) == [1, 2, 3]
-    assert list(frame["hybrid"]) == [3_000, 9_000, 4_000]
+    assert list(frame["least useful first"]) == [3_000, 9_000, 4_000]
     assert list(frame["short"].dropna()) == [1_000, 2_000]
     assert timelines_frame([]).empty
 
@@ -109,7 +125,11 @@ def test_the_address_chooses_session_and_setup(
 
 def test_the_winner_overflows_least_and_is_no_baseline() -> None:
     assert best_setup(results_by_setup(RUNS)).setup == "hybrid"  # type: ignore[union-attr]
-    assert replay_headline(results_by_setup(RUNS)).startswith("hybrid comes out best: no call overflows")
+    assert replay_headline(results_by_setup(RUNS)).startswith("Least useful first comes out best: 2k tokens")
+    alone = (run("compaction only", s, kind="compact", fidelity=0.9, cost_tokens=9.0) for s in ("s1", "s2"))
+    assert replay_headline(results_by_setup((*RUNS, *alone))).startswith(
+        "Compaction only comes out best: 2k tokens"
+    )
     partly = (*RUNS, run("greedy", cost_tokens=1.0))
     assert best_setup(results_by_setup(partly)).setup == "hybrid"  # type: ignore[union-attr]
     assert replay_headline(()) == "Nothing could be replayed."
@@ -137,7 +157,6 @@ def test_panes_share_their_axes(palette: Any) -> None:
     [
         ({"sessions": ()}, "at least one session"),
         ({"windows": ("huge",)}, "is not a size"),
-        ({"policies": ()}, "a policy, a preset or the baselines"),
         ({"thresholds": "nine"}, "threshold"),
         ({"windows": ()}, "a size such as 32k"),
     ],
@@ -152,18 +171,14 @@ def test_a_request_that_cannot_be_is_refused_before_it_runs(wrong: dict[str, Any
 
 
 def test_a_request_survives_the_way_to_its_process() -> None:
-    request = SimulationRequest(
-        "a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", baselines=True, name="n"
-    )
+    request = SimulationRequest("a b.db", ("s'1", "ü"), ("fifo",), (), ("8k", "32k"), "0.7", name="n")
 
     assert SimulationRequest.from_json(request.to_json()) == request
 
 
 def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteStore) -> None:
     before = small_store.size().events
-    request = SimulationRequest(
-        str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",), baselines=True
-    )
+    request = SimulationRequest(str(small_store.path), ("refactor-api",), ("fifo", "lru"), (), ("8k",))
 
     job = start_simulation(request)
     job.wait(60)
@@ -172,7 +187,7 @@ def test_a_simulation_runs_in_its_own_process_and_is_stored(small_store: SqliteS
     assert job.done == job.total == 1
     result = small_store.replay(job.replay)
     assert result is not None
-    assert {one.kind for one in result.runs} == {"managed", "truncate", "keep_last"}
+    assert {one.kind for one in result.runs} == {"managed", "compact"}
     assert small_store.size().events == before
 
 
@@ -218,8 +233,12 @@ def test_the_page_compares_stored_setups(
     app = open_page("replay")
 
     assert not app.exception
-    assert "hybrid comes out best" in app.subheader[0].value
-    assert list(app.dataframe[0].value["under"]) == ["hybrid", "fifo", "truncation"]
+    assert "Least useful first comes out best" in app.subheader[0].value
+    assert list(app.dataframe[0].value["what removes content"]) == [
+        "least useful first",
+        "oldest first",
+        "truncation",
+    ]
     assert "policy: hybrid" in page_text(app)
     assert "s3: no content" in page_text(app)
     choice(app, "Setup").select("fifo").run()
@@ -231,7 +250,7 @@ def test_without_a_replay_the_form_is_open(
 ) -> None:
     app = open_page("replay")
     assert not app.exception
-    assert "No replay is stored yet" in app.subheader[0].value
+    assert "No level of compaction can be compared" in app.subheader[0].value
 
     next(button for button in app.button if button.label == "Simulate").click().run()
 
@@ -302,7 +321,7 @@ class TestReplays:
             results_by_setup([
                 replayed("a"), replayed("a", "s2", cost_dollars=None), replayed("b"), replayed("b", "s2"),
             ])
-        ).set_index("under")  # fmt: skip
+        ).set_index("what removes content")  # fmt: skip
 
-        assert pd.isna(frame.loc["a", "dollars"])
-        assert frame.loc["b", "dollars"] == 2.0
+        assert pd.isna(frame.loc["a", "cost"])
+        assert frame.loc["b", "cost"] == 2.0

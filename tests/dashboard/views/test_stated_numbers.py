@@ -169,7 +169,7 @@ def test_trends_count_a_session_once_per_period(
     if is_pruned:
         assert empty_store.prune(before=MIDNIGHT + 60 * 86_400.0) == 20
         empty_store.append([event._replace(at=1e9) for event in worked("other", "1", days=1)])
-    page = open_page("trends", by="release", period="week")
+    page = open_page("trends", by="release", days="90")
     frame = trends_table(page).set_index("line")
 
     assert frame.loc["agent 2.1.5", "sessions"].sum() == 10
@@ -187,10 +187,9 @@ def test_all_parts_of_the_trends_count_the_sessions_of_the_same_days(
     ]
     empty_store.append(later)
 
-    text = page_text(open_page("trends", days="7"))
+    text = page_text(open_page("trends"))
 
-    assert text.startswith("1 call for ")
-    assert "of the latest 1 session that made calls in this range" in text
+    assert "for 1 call\\. " in text
 
 
 def test_a_release_is_compared_wherever_the_lines_are_of_agents(
@@ -210,8 +209,6 @@ def test_a_release_is_compared_wherever_the_lines_are_of_agents(
         "1 (1 to 1)",
         "0 (0 to 0)",
     ]
-    (note,) = [one.value for one in page.caption if one.value.startswith("Median and quartiles")]
-    assert "of the latest 20 sessions in this range" in note
 
 
 def test_a_session_of_two_models_counts_once_for_its_agent(empty_store: SqliteStore, open_page: OpenPage) -> None:

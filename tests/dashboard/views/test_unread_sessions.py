@@ -10,8 +10,9 @@ from streamlit.testing.v1 import AppTest
 from tests.sources.imports.made_sessions import write_sessions
 
 from windowpane.config.paths import READ_ONLY_VARIABLE
-from windowpane.sources.imports.noted_outlines import SessionOutline, noted_outlines
+from windowpane.sources.imports.noted_outlines import OutlineFile, SessionOutline
 from windowpane.sources.imports.outline import outlines_of
+from windowpane.sources.imports.progress import ProgressFile
 from windowpane.store.embedded import SqliteStore
 
 OpenPage = Callable[..., AppTest]
@@ -19,9 +20,11 @@ LISTED = "sessions of this machine not read yet"
 
 
 @pytest.fixture
-def unread(tmp_path: Path, small_store: SqliteStore) -> Iterator[list[SessionOutline]]:
+def unread(tmp_path: Path, empty_store: SqliteStore) -> Iterator[list[SessionOutline]]:
     """The outlines of three files that a running import has not read yet, and of two that changed since."""
-    with noted_outlines(tmp_path / "windowpane.db") as note:
+    base = tmp_path / "windowpane.db"
+    with ProgressFile(base) as progress, OutlineFile(base) as note:
+        progress.show(0, 5)
         files = sorted(write_sessions(tmp_path / "sessions", 3).glob("0*"))
         outlines = [outlines_of(path, first_message_titles=True) for path in files]
         for path, several in zip(files, outlines, strict=True):
@@ -35,7 +38,10 @@ def unread(tmp_path: Path, small_store: SqliteStore) -> Iterator[list[SessionOut
 
 
 def test_the_fleet_page_lists_what_is_not_read_yet(
-    unread: list[SessionOutline], open_page: OpenPage, page_text: Callable[[AppTest], str]
+    unread: list[SessionOutline],
+    small_store: SqliteStore,
+    open_page: OpenPage,
+    page_text: Callable[[AppTest], str],
 ) -> None:
     page = open_page("fleet")
     table = page.dataframe[1].value
@@ -45,6 +51,14 @@ def test_the_fleet_page_lists_what_is_not_read_yet(
     assert list(table["last call"])[:1] == ["218k"]
     assert list(table["cost"]) == ["≥ $0.04", "–", "–", "–", "–"]
     assert "1 session of this machine not read yet" in page_text(open_page("fleet", text="0000002-"))
+
+
+def test_sessions_are_listed_and_opened_before_any_is_stored(
+    unread: list[SessionOutline], open_page: OpenPage, page_text: Callable[[AppTest], str]
+) -> None:
+    assert f"5 {LISTED}" in page_text(open_page("fleet"))
+    assert unread[0].title in page_text(open_page("session", session=unread[0].session_id))
+    assert f"4 {LISTED}" in page_text(open_page("fleet"))
 
 
 def test_a_session_that_is_opened_is_read_at_once(

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -291,6 +291,32 @@ def test_the_newest_files_are_read_first_in_groups_that_start_small(
     assert [[path.name for path in group] for group in groups if group] == [
         ["newest", "new"], ["huge"], ["old", "older", "oldest"],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sessions", [3, 6])
+def test_the_latest_sessions_are_listed_before_any_is_read_and_the_rest_after_the_first_ones(
+    tmp_path: Path, sessions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(sessions):
+        path = tmp_path / f"s{number}.jsonl"
+        path.write_text(transcript(f"s{number}", "one", "two"))
+        os.utime(path, (number, number))
+    monkeypatch.setattr(importer, "FIRST_GROUP_FILES", 1)
+    monkeypatch.setattr(importer, "GROUP_BYTES", 2 * path.stat().st_size)
+    steps: list[str] = []
+
+    def outline(paths: Sequence[Path], *, are_last: bool) -> None:
+        steps.append(f"list {' '.join(path.stem for path in paths)}{' to the end' if are_last else ''}")
+
+    import_paths(
+        [tmp_path], MemoryStore(), playback=playback(), readers=READERS, newest_first=True, outline=outline,
+        progress=lambda path, **_: steps.append(path.stem),
+    )  # fmt: skip
+
+    assert steps == {
+        3: ["list s2 s1 s0 to the end", "s2", "s1", "s0"],
+        6: ["list s5 s4 s3", "s5", "list s2 s1 s0 to the end", "s4", "s3", "s2", "s1", "s0"],
+    }[sessions]  # fmt: skip
 
 
 def test_newest_first_stores_all_that_the_order_of_time_stores(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.sources.imports.made_sessions import write_sessions
 
 from windowpane.sources.imports import outline
 from windowpane.sources.imports.importer import import_paths
-from windowpane.sources.imports.noted_outlines import SessionOutline, noted_outlines, outlined_sessions
+from windowpane.sources.imports.noted_outlines import OutlineFile, SessionOutline, outlined_sessions
 from windowpane.sources.imports.outline import outlined_files, outlines_of
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.transcripts.discovery import all_readers, files_of
@@ -75,7 +75,7 @@ def test_an_outline_is_what_the_import_of_the_session_shows(sessions_dir: Path, 
 def test_several_processes_list_the_files_in_their_order(
     tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outline, "worthwhile", lambda _: processes)
+    monkeypatch.setattr(outline, "worthwhile", lambda _, **__: processes)
     files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
 
     listed = dict(outlined_files(files, first_message_titles=True))
@@ -88,7 +88,7 @@ def test_several_processes_list_the_files_in_their_order(
 
 
 def test_a_process_that_dies_ends_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outline, "worthwhile", lambda _: 2)
+    monkeypatch.setattr(outline, "worthwhile", lambda _, **__: 2)
     files = sorted(write_sessions(tmp_path / "sessions", 5).iterdir())
     monkeypatch.setattr(outline, "_send", print)  # which sends nothing
 
@@ -98,7 +98,7 @@ def test_a_process_that_dies_ends_the_list(tmp_path: Path, monkeypatch: pytest.M
 def test_outlines_are_noted_while_the_import_runs(tmp_path: Path) -> None:
     sessions = write_sessions(tmp_path / "sessions", 3)
     files, base = sorted(sessions.iterdir()), tmp_path / "windowpane.db"
-    with noted_outlines(base) as note:
+    with OutlineFile(base) as note:
         for path, several in outlined_files(files, first_message_titles=True):
             note.add(path, several)
         note.finish()
@@ -116,7 +116,7 @@ def test_outlines_are_noted_while_the_import_runs(tmp_path: Path) -> None:
 
 def test_a_fork_and_its_origin_have_no_cost_as_long_as_both_are_unread(tmp_path: Path) -> None:
     files = sorted(write_sessions(tmp_path / "sessions", 4).glob("0*"))  # the third is a fork of the second
-    with noted_outlines(tmp_path / "windowpane.db") as note:
+    with OutlineFile(tmp_path / "windowpane.db") as note:
         for path in files:
             note.add(path, [outline_of(path)])
         note.finish()
@@ -136,10 +136,19 @@ def test_what_no_running_import_wrote_is_no_outline(tmp_path: Path, text: str) -
 def test_the_next_import_removes_the_outlines_of_a_killed_one(tmp_path: Path) -> None:
     file = tmp_path / "windowpane.db.outlines.json"
     file.write_text('{"pid": 4194999, "outlines": []}')
-    with noted_outlines(tmp_path / "windowpane.db"):
+    with OutlineFile(tmp_path / "windowpane.db"):
         pass
 
     assert not file.exists()
+
+
+def test_the_outlines_of_another_import_that_runs_stay(tmp_path: Path) -> None:
+    other = f'{{"pid": {os.getppid()}, "outlines": []}}'
+    (tmp_path / "windowpane.db.outlines.json").write_text(other)
+    with OutlineFile(tmp_path / "windowpane.db") as note:
+        note.finish()
+
+    assert (tmp_path / "windowpane.db.outlines.json").read_text() == other
 
 
 def test_titles_of_first_messages_are_made_only_where_the_store_would_hold_them(tmp_path: Path) -> None:

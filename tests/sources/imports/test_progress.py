@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from windowpane.sources.imports.progress import another_import, noted_progress, running_import
+from windowpane.sources.imports.progress import ProgressFile, another_import, running_import
 
 
 def test_the_progress_is_that_of_a_running_import(tmp_path: Path) -> None:
     store = tmp_path / "windowpane.db"
-    with noted_progress(store) as note:
-        note.write(3, 12)
+    with ProgressFile(store) as note:
+        note.show(3, 12)
         progress = running_import(store)
 
         assert progress is not None
@@ -25,8 +25,8 @@ def test_the_progress_is_that_of_a_running_import(tmp_path: Path) -> None:
 def test_the_progress_of_another_import_that_runs_stays(tmp_path: Path) -> None:
     other = f'{{"done": 1, "total": 2, "pid": {os.getppid()}}}'
     (tmp_path / "windowpane.db.import.json").write_text(other)
-    with noted_progress(tmp_path / "windowpane.db") as note:
-        note.write(3, 12)
+    with ProgressFile(tmp_path / "windowpane.db") as note:
+        note.show(3, 12)
 
     assert another_import(tmp_path / "windowpane.db")
     assert (tmp_path / "windowpane.db.import.json").read_text() == other

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -93,6 +94,20 @@ def test_the_store_is_that_of_one_process(tmp_path: Path, run: Import, monkeypat
     assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each worker is a new interpreter")
+def test_workers_have_a_lower_priority_than_the_pages_of_a_dashboard(tmp_path: Path, run: Import) -> None:
+    priorities: set[int] = set()
+
+    def look(workers: ReadingWorkers) -> None:
+        pids = [one.process.pid for one in workers._workers if one.has_started]
+        priorities.update(os.getpriority(os.PRIO_PROCESS, pid) for pid in pids if pid is not None)
+
+    run("shared", write_sessions(tmp_path / "sessions", 3), 2, look)
+
+    assert priorities
+    assert min(priorities) > os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_a_session_that_was_played_before_what_it_learns_from_is_played_again(
     tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,11 +133,17 @@ def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_on
     opened: list[FileReport] = []
 
     def open_one(workers: ReadingWorkers) -> None:
-        played = [
-            file for one in workers._workers for file in one.files if one.is_free or file is not one.current
-        ]
-        if played and not opened:
-            opened.extend(run("shared", played[-1].path, 0))
+        while not opened and any(one.files and not one.is_free for one in workers._workers):
+            played = [
+                file for one in workers._workers for file in one.files if one.is_free or file is not one.current
+            ]
+            if played:
+                opened.extend(run("shared", played[-1].path, 0))
+                return
+            workers._answer()
+            for one in workers._workers:
+                if one.connection.poll(0.01):
+                    workers._receive_from(one)
 
     reports = run("shared", sessions, 2, open_one)
     (first,) = opened[0].outcomes

@@ -189,7 +189,7 @@ def test_the_window_of_a_fork_starts_with_what_it_inherits(tmp_path: Path, agent
 def test_a_fork_whose_origin_is_not_there_counts_what_it_repeats(tmp_path: Path, agent: str) -> None:
     parent_rows, fork_rows = CASES[agent]
 
-    sessions, problems = imported(tmp_path, write(tmp_path, FORK, fork_rows(parent_rows())))
+    sessions, problems = imported(tmp_path, write(tmp_path / "alone", FORK, fork_rows(parent_rows())))
 
     assert sessions[FORK].turns == 4
     reported = [problem for problem in problems if "fork" in problem]

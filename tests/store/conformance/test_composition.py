@@ -69,6 +69,20 @@ def test_a_repository_and_a_server_narrow_the_costs(store) -> None:
     assert store.composition(since=AT + 1).content == ()
 
 
+def test_the_sessions_of_a_repository_have_their_own_trends_and_tools(store) -> None:
+    store.append(recorded("s1", "/home/ann/shop", calls=3))
+    store.append(recorded("s2", "/home/ann/bank", calls=1))
+    until = int(AT // 86_400)
+
+    bank = store.composition(repository="bank").keys
+    (row,) = store.trends_of(bank, days=7, until=until)
+
+    assert (row.sessions, row.calls, row.cost_dollars) == (1, 2, 2.0)
+    assert store.trends_of((), days=7, until=until) == []
+    assert store.trends_of(store.composition().keys, days=7, until=until) == store.trends(days=7)
+    assert [use.blocks for use in store.tool_leaderboard(sessions=bank)] == [2]
+
+
 def test_definitions_are_not_among_what_tools_returned(store) -> None:
     store.append(recorded("s1", "", calls=1))
 

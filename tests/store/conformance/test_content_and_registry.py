@@ -28,9 +28,8 @@ def test_captured_content_is_redacted_and_can_be_deleted(stores, make_session):
     assert store.content("f1") == "a fact, [redacted:word]"
     row = next(row for row in store.blocks_at("s1", 99) if row.block_id == block.id)
     assert row.preview == "[redacted:word] 1"
-    assert store.delete_content(block.digest) == 1
+    assert store.prune(max_bytes=1) == 1
     assert store.content(block.digest) is None
-    assert store.delete_content() > 0
     assert store.size().contents == 0
     assert store.verify().intact
     store.close()

@@ -91,6 +91,7 @@ VALUES: dict[str, list[Any]] = {
     "now": [2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
     "days": [10],
+    "sessions": [(1, 2, 3), ()],
     "until": [0, 5],
     "after_seq": [3],
     "batch": [7],

@@ -171,22 +171,15 @@ class Outbox:
         """Schedule alerts that were not attempted for *due_at*."""
         self._update("due_at = ?, leased_until = 0", due_at, alerts)
 
-    def next_due(self, channels: Sequence[str]) -> float | None:
-        """Return when the next alert of these channels is due; None when none waits."""
-        marks = ", ".join("?" * len(channels))
+    def next_due(self, channel: str) -> float | None:
+        """Return when the next alert of a channel is due; None when none waits."""
         with self._connected() as connection:
-            row = connection.execute(
-                "SELECT min(max(due_at, leased_until)) FROM notification_outbox "  # noqa: S608  # only question marks
-                f"WHERE done_at IS NULL AND channel IN ({marks})",
-                tuple(channels),
+            (due,) = connection.execute(
+                "SELECT min(max(due_at, leased_until)) FROM notification_outbox "
+                "WHERE done_at IS NULL AND channel = ?",
+                (channel,),
             ).fetchone()
-        return None if row is None or row[0] is None else float(row[0])
-
-    def pending_count(self) -> int:
-        """Return the number of alerts that are not yet delivered."""
-        with self._connected() as connection:
-            row = connection.execute("SELECT count(*) FROM notification_outbox WHERE done_at IS NULL").fetchone()
-        return int(row[0])
+        return None if due is None else float(due)
 
     def close(self) -> None:
         """Close the connection; the next use opens it again."""

@@ -24,14 +24,18 @@ LEVEL_COLUMNS = (
 
 def advice_sentences(advice: ThresholdAdvice) -> str:
     """Return what to set, what it saves and what it costs, and the accuracy of the replay."""
+    return f"{advice_answer(advice)} {advice_basis(advice)}"
+
+
+def advice_basis(advice: ThresholdAdvice) -> str:
+    """Return what the advice rests on, and the accuracy of the replay."""
     present = dollars(advice.present.dollars)
-    basis = (
+    return (
         f"At the present level the replay of {count(advice.sessions, 'session')} costs {present}, "
         f"the recordings {dollars(advice.recorded_dollars)}. It is based on "
         f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}. Reading again is priced as "
         "after these; work that is lost with what a compaction removes is not priced."
     )
-    return f"{_proposal(advice)} {basis}"
 
 
 def _rules(advice: ThresholdAdvice) -> str:
@@ -44,7 +48,8 @@ def _rules(advice: ThresholdAdvice) -> str:
     return f"; of the rules {share} ({low} to {high}) were still visible after one (n = {rules})"
 
 
-def _proposal(advice: ThresholdAdvice) -> str:
+def advice_answer(advice: ThresholdAdvice) -> str:
+    """Return what to set, what it saves and what it costs."""
     if advice.sessions < MINIMUM_SESSIONS:
         return f"Too few sessions to advise: {advice.sessions}; {MINIMUM_SESSIONS} are needed."
     best, lowest = advice.best, advice.lowest_cost
@@ -52,7 +57,7 @@ def _proposal(advice: ThresholdAdvice) -> str:
         unknown = "" if setting_lines(advice) else f" No setting of {advice.agent} is known that sets this level."
         return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}.{unknown}"
     if lowest is None:
-        return "Keep the level: no lower one costs less for certain (see the ranges)."
+        return "Keep the level: no lower one is certain to cost less (see the ranges)."
     if advice.present.survival is None:
         return (
             "No advice: too little is known about what a compaction does to the rules, "

@@ -1,4 +1,4 @@
-"""Setups: a managed window under a policy or preset, or one of the two baselines that manage nothing."""
+"""Setups: a managed window under a policy or preset, or one of the baselines: compaction only, or no manager."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from windowpane.core.protocols import TokenCounter
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.plans.policies import POLICIES, policy_named
 from windowpane.manager.presets.registry import PRESETS, preset_named
-from windowpane.manager.settings import EngineSettings
+from windowpane.manager.settings import SAFETY_NET, EngineSettings
 from windowpane.text.formats import tokens_short
 
-SetupKind = Literal["managed", "truncate", "keep_last"]
+SetupKind = Literal["managed", "compact", "truncate", "keep_last"]
+"""`compact` summarizes a full window and removes nothing before, as most agents do."""
 
 DEFAULT_KEEP_GROUPS: Final = 20
 """Groups that the keep-last baseline keeps by default."""
@@ -79,6 +80,8 @@ class ReplaySetup:
     @property
     def name(self) -> str:
         """The policy, preset or baseline."""
+        if self.kind == "compact":
+            return "compaction only"
         if self.kind == "truncate":
             return "truncation" if self.truncate_ratio == 1 else f"truncation {self.truncate_ratio:.3g}"
         if self.kind == "keep_last":
@@ -102,6 +105,8 @@ class ReplaySetup:
 
     def management(self) -> ManagerOptions:
         """Return the settings of the manager."""
+        if self.kind == "compact":
+            return ManagerOptions(EngineSettings(cascade=("compaction", *SAFETY_NET)))
         if not self.preset:
             return ManagerOptions(EngineSettings(policy=policy_named(self.policy)))
         preset = preset_named(self.preset)

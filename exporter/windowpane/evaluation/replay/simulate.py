@@ -81,7 +81,7 @@ def simulate(
     half of the time, no fidelity is measured.
     """
     meter = prepared.meter(setup, probe=probe)
-    managed = setup.kind == "managed"
+    managed = setup.kind in ("managed", "compact")
     measures = _managed(prepared, setup, meter, watch, probe=probe) if managed else _baseline(setup, meter)
     return ReplayRun(prepared.recording.name, setup, measures, tuple(meter.timeline), _note(prepared.recording))
 

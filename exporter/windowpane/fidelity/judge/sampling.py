@@ -96,10 +96,6 @@ class SampledJudge:
             return False
         return self._worker.put(job)
 
-    def drain(self, timeout_seconds: float) -> bool:
-        """Wait until everything queued is judged; False when that took too long."""
-        return self._worker.wait(timeout_seconds)
-
     def evaluate(self, compression: JudgedCompression, digest: Digester) -> Evaluation:
         """Judge one compression on this thread."""
         program = judge_compression(

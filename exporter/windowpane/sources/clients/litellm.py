@@ -20,12 +20,20 @@ from windowpane.models.wire.calls import Shape, read_whole
 from windowpane.models.wire.messages import copy_structure, field_of
 from windowpane.models.wire.replies import Reply
 from windowpane.sources.clients.calls import WatchedCall, WatchedClient, boundary, current_scope, reported_call
-from windowpane.sources.clients.litellm_calls import SHAPES, LiteLLMCall
 from windowpane.sources.clients.methods import Restore
+from windowpane.sources.conversations.conversations import Scope
 
 BASE_MODULE: Final = "litellm"
 MAXIMUM_CALLS: Final = 10_000
 """Calls under way; beyond it the oldest is dropped, whose end was never reported."""
+_SHAPES: Final[Mapping[str, tuple[Shape, str]]] = {
+    "completion": ("chat", "messages"),
+    "acompletion": ("chat", "messages"),
+    "responses": ("responses", "input"),
+    "aresponses": ("responses", "input"),
+    "anthropic_messages": ("anthropic", "messages"),
+}
+"""Kinds of calls to their shape and the field of their messages."""
 
 
 def watch_litellm(module: object, watched: WatchedClient) -> bool:
@@ -64,18 +72,39 @@ def make_callback(watched: WatchedClient) -> Any:
     return kind(watched)
 
 
+class StartedCall:
+    """A call that LiteLLM has started, with copies of its messages."""
+
+    def __init__(self, shape: Shape, body: dict[str, Any], field: str, at: float, scope: Scope | None) -> None:
+        self.shape: Shape = shape
+        self.body = body
+        self.at = at
+        self.scope = scope
+        self._field = field
+        self.is_awaited = True
+        """It has not ended, and no client has sent it."""
+
+    def is_sent_as(self, shape: Shape, body: object) -> bool:
+        """Return whether a request of a client is this call, which is sent once."""
+        if not self.is_awaited or shape != self.shape or not isinstance(body, dict):
+            return False
+        is_this = bool(body.get(self._field) == self.body[self._field])
+        self.is_awaited = not is_this
+        return is_this
+
+
 class CallbackMethods:
     """The methods of a callback that LiteLLM calls; none raises."""
 
     def __init__(self, watched: WatchedClient) -> None:
         super().__init__()
         self._watched = watched
-        self._calls: OrderedDict[str, LiteLLMCall] = OrderedDict()
+        self._calls: OrderedDict[str, StartedCall] = OrderedDict()
 
     def log_pre_api_call(self, model: str, messages: object, kwargs: Mapping[str, Any]) -> None:
         """Capture a call that LiteLLM is about to send, on the agent's thread."""
         with boundary.contain("observing a call"):
-            kind = SHAPES.get(str(kwargs.get("call_type")))
+            kind = _SHAPES.get(str(kwargs.get("call_type")))
             if kind is None:
                 return
             shape, field = kind
@@ -86,7 +115,7 @@ class CallbackMethods:
                 "model": model,
                 "tools": kwargs.get("tools") or options.get("tools"),
             }
-            call = LiteLLMCall(shape, copy_structure(body), field, time.time(), current_scope.get())
+            call = StartedCall(shape, copy_structure(body), field, time.time(), current_scope.get())
             reported_call.set(call)
             self._calls[str(kwargs.get("litellm_call_id"))] = call
             while len(self._calls) > MAXIMUM_CALLS:

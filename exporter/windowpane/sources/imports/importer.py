@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -30,6 +30,8 @@ FIRST_GROUP_BYTES: Final = 8 * 2**20
 FIRST_GROUP_FILES: Final = 100
 GROUP_BYTES: Final = 64 * 2**20
 """Size of the second of the groups that are read newest first; each further one is twice as large."""
+OUTLINED_GROUPS: Final = 2
+"""Groups whose sessions are listed before any is read: what takes less than a second."""
 
 
 class SessionStore(Protocol):
@@ -59,12 +61,24 @@ class ImportMemory(Protocol):
 class ReadingAhead(Protocol):
     """Processes that read files before their turn, then store and remember them; see `workers`."""
 
-    def start(self, files: Mapping[Path, FileState | None]) -> bool:
-        """Start to read files, given with their states, in this order; False if they have to be read here."""
+    def start(self, paths: Collection[Path]) -> bool:
+        """Start the processes that will read these files; False if the files have to be read here."""
+        ...
+
+    def add(self, files: Mapping[Path, FileState | None]) -> None:
+        """Read further files, given with their states, in this order."""
         ...
 
     def import_file(self, path: Path) -> FileReport | None:
         """Return the report on the next file once it is stored; None where it has to be read here."""
+        ...
+
+
+class Outlines(Protocol):
+    """A callback that lists the sessions of files before these are read."""
+
+    def __call__(self, paths: Sequence[Path], *, are_last: bool) -> None:
+        """List the sessions of *paths*; *are_last* if all sessions are listed then."""
         ...
 
 
@@ -86,35 +100,51 @@ def import_paths(
     memory: ImportMemory | None = None,
     workers: ReadingAhead | None = None,
     newest_first: bool = False,
-    outline: Callable[[Sequence[Path]], object] | None = None,
+    outline: Outlines | None = None,
 ) -> list[FileReport]:
     """Import every recording among *paths* and below the folders among them; returns a report per file.
 
     They are read in the order in which they started, and reported in the order of their names. A file of unknown
     format, and what is not a file at all, is an error if *paths* contains it, and skipped if it
     comes from a folder. *workers* read ahead in other processes, and what is stored is the same. *newest_first*
-    reads them in groups, the latest changed first; it learns less from earlier sessions. After the first group,
-    *outline* is called with the files that remain to be read.
+    reads them in groups, the latest changed first; it learns less from earlier sessions. *outline* is called with
+    the files of the first groups before these are read, and with the rest after the first group.
     """
     paths = list(paths)
     given = {path for path in paths if not path.is_dir()}
     files = list(files_of(paths))
     reports = {path: reason for path in files if path not in given and (reason := _skipped(path)) is not None}
     recordings = [path for path in files if path not in reports]
-    read = partial(import_file, store=store, playback=playback, readers=readers, memory=memory)
-    number = 0
+    read = partial(_read, store=store, playback=playback, readers=readers, memory=memory)
     groups = list(groups_by_change(recordings)) if newest_first else [recordings]
+    changed: dict[Path, FileState | None] = {}
+    for path in chain.from_iterable(groups):
+        state, report = _remembered(path, memory)
+        if report is None:
+            changed[path] = state
+        else:
+            reports[path] = report
+    newest, older = (
+        [path for path in chain.from_iterable(several) if path in changed]
+        for several in (groups[:OUTLINED_GROUPS], groups[OUTLINED_GROUPS:])
+    )
+    if outline is not None:
+        outline(newest, are_last=not older)
+    ahead = workers if workers is not None and workers.start(changed) else None
+    number = 0
     for position, group in enumerate(groups):
-        if position == 1 and outline is not None:
-            outline(list(_changed(chain.from_iterable(groups[1:]), memory)))
+        if position == 1 and outline is not None and older:
+            outline(older, are_last=True)
         ordered = by_start(group)
-        ahead = set() if workers is None else _read_ahead(ordered, workers, memory)
+        if ahead is not None:
+            ahead.add({path: changed[path] for path in ordered if path in changed})
         for path in ordered:
             number += 1
             if progress is not None:
                 progress(path, number=number, total=len(recordings))
-            report = workers.import_file(path) if workers is not None and path in ahead else None
-            reports[path] = report or read(path)
+            if path in changed:
+                report = None if ahead is None else ahead.import_file(path)
+                reports[path] = report or read(path, changed[path])
             if path not in given:
                 reports[path].skip_unknown()
     return [reports[path] for path in files]
@@ -161,20 +191,10 @@ def _skipped(path: Path) -> FileReport | None:
     return FileReport(path, skipped=reason, unknown=True) if reason else None
 
 
-def _changed(paths: Iterable[Path], memory: ImportMemory | None) -> dict[Path, FileState | None]:
-    """Return the files that changed since they were read, with their states."""
-    states = {path: None if memory is None else memory.state(path) for path in paths}
-    return {
-        path: state
-        for path, state in states.items()
-        if memory is None or state is None or memory.report(path, state) is None
-    }
-
-
-def _read_ahead(paths: Sequence[Path], workers: ReadingAhead, memory: ImportMemory | None) -> set[Path]:
-    """Let the workers read the files that changed; return those that they read."""
-    changed = _changed(paths, memory)
-    return set(changed) if workers.start(changed) else set()
+def _remembered(path: Path, memory: ImportMemory | None) -> tuple[FileState | None, FileReport | None]:
+    """Return the state of a file, and the report on it if it was read in this state."""
+    state = None if memory is None else memory.state(path)
+    return state, None if memory is None or state is None else memory.report(path, state)
 
 
 def import_file(
@@ -192,14 +212,34 @@ def import_file(
     *imported* holds the states of the sessions of a database that were imported: those that have others since are
     read, and added to it. Those without a change since *since* are not.
     """
-    state = None if memory is None else memory.state(path)
-    if memory is None or state is None:
-        return read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
-    report = memory.report(path, state)
-    if report is None:
-        report = read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
-        if not report.partly:
-            memory.remember(path, state, report)
+    state, report = _remembered(path, memory)
+    return report or _read(
+        path,
+        state,
+        store=store,
+        playback=playback,
+        readers=readers,
+        memory=memory,
+        imported=imported,
+        since=since,
+    )
+
+
+def _read(
+    path: Path,
+    state: FileState | None,
+    store: SessionStore,
+    *,
+    playback: PlaybackSettings,
+    readers: Sequence[Reader],
+    memory: ImportMemory | None,
+    imported: dict[str, SessionState] | None = None,
+    since: float | None = None,
+) -> FileReport:
+    """Import one recording, and remember the report on it in the state before."""
+    report = read_file(FileReport(path), store, playback, readers, imported=imported, since=since)
+    if memory is not None and state is not None and not report.partly:
+        memory.remember(path, state, report)
     return report
 
 

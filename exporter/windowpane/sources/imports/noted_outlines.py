@@ -6,24 +6,18 @@ They are there while the import runs: the pages of a dashboard list these sessio
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from windowpane.effects.private_files import write_whole
-from windowpane.effects.processes import is_running
+from windowpane.sources.imports.note_file import Note, NoteFile
 
 SUFFIX: Final = ".outlines.json"
 MAXIMUM_SESSIONS: Final = 50_000
 """Sessions that are noted, the latest ones: about 20 MB."""
-WRITE_SECONDS: Final = 2.0
-"""Time between two notes."""
 
 
 class SessionOutline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,22 +49,22 @@ class SessionOutline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The provider's id of its first call, which a fork of the session repeats."""
 
 
-class _Note(msgspec.Struct):
-    pid: int
+class _Outlines(Note, frozen=True):
+    """The outlines of the sessions that are not read yet."""
+
     outlines: list[SessionOutline]
     is_complete: bool = False
     """Every session that is not read yet is noted, or is beyond the maximum."""
 
 
-class OutlineFile:
-    """Writes the outlines of this process, at most every `WRITE_SECONDS`; what cannot be written is not."""
+class OutlineFile(NoteFile[_Outlines]):
+    """The outlines of an import into the store beside *base*."""
 
     def __init__(self, base: Path) -> None:
-        self._file = _file(base)
+        super().__init__(base.with_name(base.name + SUFFIX), _Outlines)
         self._outlines: dict[str, list[SessionOutline]] = {}
         """By file."""
         self._first_calls = Counter[str]()
-        self._next_at = 0.0
         self._reading = ""
         self._is_complete = False
 
@@ -78,62 +72,29 @@ class OutlineFile:
         """Note the sessions of a file."""
         self._outlines[str(file)] = outlines
         self._first_calls.update(one.first_call for one in outlines if one.first_call)
-        self._write()
+        self.write(self._note)
 
     def start_reading(self, file: Path) -> None:
         """Forget the sessions of the file that was read before this one."""
         read, self._reading = self._reading, str(file)
         if self._outlines.pop(read, None):
-            self._write()
+            self.write(self._note)
 
-    def finish(self) -> None:
-        """Note at once that all files have been added."""
-        self._is_complete, self._next_at = True, 0.0
-        self._write()
+    def finish(self, *, is_complete: bool = True) -> None:
+        """Note at once all files that have been added; *is_complete* if no other file will be."""
+        self._is_complete = is_complete
+        self.write(self._note, at_once=True)
 
-    def _write(self) -> None:
-        if time.monotonic() < self._next_at:
-            return
-        self._next_at = time.monotonic() + WRITE_SECONDS
+    def _note(self) -> _Outlines:
         outlines = [self._noted(one) for several in self._outlines.values() for one in several]
-        with suppress(OSError):
-            note = _Note(os.getpid(), outlines[:MAXIMUM_SESSIONS], self._is_complete)
-            write_whole(self._file, msgspec.json.encode(note))
+        return _Outlines(outlines[:MAXIMUM_SESSIONS], self._is_complete, pid=os.getpid())
 
     def _noted(self, outline: SessionOutline) -> SessionOutline:
         """Return an outline, without its cost where another session repeats its calls, which count once."""
         return outline if self._first_calls[outline.first_call] < 2 else replace(outline, cost_dollars=None)
 
-    def remove(self) -> None:
-        """Remove the file, unless it is of another import that runs."""
-        note = _read(self._file)
-        if note is not None and (note.pid == os.getpid() or not is_running(note.pid)):
-            with suppress(OSError):
-                self._file.unlink()
-
-
-@contextmanager
-def noted_outlines(base: Path) -> Iterator[OutlineFile]:
-    """Note outlines for the store beside *base* while the block runs."""
-    file = OutlineFile(base)
-    try:
-        yield file
-    finally:
-        file.remove()
-
 
 def outlined_sessions(base: Path) -> list[SessionOutline]:
     """Return the sessions that the import running into the store beside *base* has not read yet."""
-    note = _read(_file(base))
-    return note.outlines if note is not None and is_running(note.pid) else []
-
-
-def _file(base: Path) -> Path:
-    return base.with_name(base.name + SUFFIX)
-
-
-def _read(file: Path) -> _Note | None:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=_Note)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    note = OutlineFile(base).read()
+    return [] if note is None else note.outlines

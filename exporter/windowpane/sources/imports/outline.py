@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 
+MINIMUM_BYTES: Final = 64 * 2**20
+"""Below so much to list, other processes take longer to start than this one takes."""
 END_SECONDS: Final = 5.0
 
 
@@ -50,7 +52,7 @@ def outlined_files(
 ) -> Iterator[tuple[Path, list[SessionOutline]]]:
     """Yield the files with the outlines of their sessions, read by several processes where that is worth it."""
     outlines = partial(outlines_of, first_message_titles=first_message_titles)
-    processes = worthwhile(paths)
+    processes = worthwhile(paths, minimum_bytes=MINIMUM_BYTES)
     if not processes:
         yield from zip(paths, map(outlines, paths), strict=True)
         return
@@ -192,13 +194,7 @@ class _Fold:
             self._describe(title=without_wrappers(record.text), title_source="first_message")
 
     def _described(self, record: SessionDescribed) -> None:
-        self._describe(
-            title=record.title,
-            title_source=record.title_source,
-            folder=record.folder,
-            repository=record.repository,
-            branch=record.branch,
-        )
+        self._describe(**record.description())
 
     def _describe(self, **stated: Unpack[Description]) -> None:
         event = self._descriptions.state(**stated)

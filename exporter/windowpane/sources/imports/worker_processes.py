@@ -22,12 +22,12 @@ def load_workers() -> Callable[..., BaseProcess]:
     return worker_class(_LOADED)
 
 
-def worthwhile(paths: Iterable[Path]) -> int:
+def worthwhile(paths: Iterable[Path], *, minimum_bytes: int = MINIMUM_BYTES) -> int:
     """Return how many workers to read these files with: none, where they would take longer to start."""
     size = 0
     for path in paths:
         size += size_of(path)
-        if size >= MINIMUM_BYTES:
+        if size >= minimum_bytes:
             cores = usable_cores()
             return min(cores, MAXIMUM_WORKERS) if cores > 1 else 0
     return 0

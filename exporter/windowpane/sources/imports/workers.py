@@ -12,7 +12,7 @@ A worker that dies costs the file that it worked on, which is reported and read 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -135,25 +135,27 @@ class ReadingWorkers:
             worker.process.join(END_SECONDS)
             worker.process.terminate()
 
-    def start(self, files: Mapping[Path, FileState | None]) -> bool:
-        """Start to read further files, given with their states, in this order; False if it is not worth it."""
-        if not self._files:
-            count = min(len(files), self._processes or worthwhile(files))
-            if count < 1:
-                return False
-            self._workers = [self._started() for _ in range(count)]
+    def start(self, paths: Collection[Path]) -> bool:
+        """Start the processes that will read these files; False if they would take longer to start."""
+        count = min(len(paths), self._processes or worthwhile(paths))
+        self._workers = [self._started() for _ in range(count)]
+        return count > 0
+
+    def add(self, files: Mapping[Path, FileState | None]) -> None:
+        """Read further files, given with their states, in this order."""
         added = {path: _File(path, state, size_of(path)) for path, state in files.items()}
         self._files |= added
         self._unstored += added.values()
         self._unread += added.values()
-        return True
 
     def import_file(self, path: Path) -> FileReport | None:
         """Return the report on the next file once it is stored; None where no worker can read it."""
         file = self._files[path]
-        while file.report is None:
+        while True:
             self._answer()
-            self._give_orders()
+            self._give_orders()  # for the files after this one too, before its report is returned
+            if file.report is not None:
+                return file.report
             if file in self._unread and all(worker.wants_turn for worker in self._workers):
                 self._unread.remove(file)
                 self._unstored.remove(file)
@@ -161,7 +163,6 @@ class ReadingWorkers:
             connections = {worker.connection: worker for worker in self._workers}
             for ready in wait(list(connections)):
                 self._receive_from(connections[ready])  # type: ignore[index]
-        return file.report
 
     def _started(self) -> _Worker:
         start = load_workers()

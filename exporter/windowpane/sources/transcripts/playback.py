@@ -362,16 +362,7 @@ class SessionPlayer:
         self.tracker.record(record.quota, self._at)
 
     def _described(self, record: SessionDescribed) -> None:
-        self._describe(
-            title=record.title,
-            title_source=record.title_source,
-            folder=record.folder,
-            repository=record.repository,
-            branch=record.branch,
-            agent_version=record.agent_version,
-            label=record.label,
-            project=record.project,
-        )
+        self._describe(**record.description())
 
     def _rewound(self, record: Rewound) -> None:
         change = move(self.tracker.window, self._rewound_to(record))

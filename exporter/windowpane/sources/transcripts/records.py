@@ -14,6 +14,7 @@ from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.vocabulary import ContentType
 
 if TYPE_CHECKING:
+    from windowpane.core.names import Description
     from windowpane.models.wire.calls import ApiCall
     from windowpane.models.wire.messages import BlockSpec
     from windowpane.models.wire.replies import Reply
@@ -195,6 +196,19 @@ class SessionDescribed:
     project: str = ""
     """The project that it belongs to."""
     at: float | None = None
+
+    def description(self) -> Description:
+        """Return the names."""
+        return {
+            "title": self.title,
+            "title_source": self.title_source,
+            "folder": self.folder,
+            "repository": self.repository,
+            "branch": self.branch,
+            "agent_version": self.agent_version,
+            "label": self.label,
+            "project": self.project,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,24 +86,31 @@ class ReadsWithFallback:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         return self._read_sums(lambda reads: reads.trends(days=days, until=until, projects=self._projects))
 
+    def trends_of(self, sessions: Sequence[int], *, days: int, until: int) -> Sequence[TrendRow]:
+        """Return the `trends` of some sessions; always of the store, which has their row numbers."""
+        return self._store.trends_of(sessions, days=days, until=until)
+
     def repeated_days(self, *, days: int, until: int) -> Sequence[RepeatedDay]:
         """Return the sessions that `trends` counts on several rows; always of the store, which has an index."""
         return self._store.repeated_days(days=days, until=until)
 
-    def tool_leaderboard(self, *, limit: int = 10, days: int) -> Sequence[ToolUse]:
-        """Return the tools that cost most in the latest *days*; in the store, in 200 of the sessions."""
-        if self._copy is not None and self._uses_copy:
+    def tool_leaderboard(
+        self, *, limit: int = 10, days: int, sessions: Sequence[int] | None = None
+    ) -> Sequence[ToolUse]:
+        """Return the tools that cost most in the latest *days*; in the store, in 200 of the *sessions*."""
+        if self._copy is not None and self._uses_copy and sessions is None:
             try:
                 return self._copy.reader.tool_leaderboard(limit=limit, days=days, projects=self._projects)
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
-        return self._store.tool_leaderboard(limit=limit, since=self._since(days))
+        return self._store.tool_leaderboard(limit=limit, since=self.since(days), sessions=sessions)
 
-    def composition(self, *, days: int, repository: str | None = None) -> Composition:
-        """Return the content by name of the latest *days*; always of the store, which has the repositories."""
-        return self._store.composition(since=self._since(days), repository=repository)
+    def composition(self, *, since: float, repository: str | None = None) -> Composition:
+        """Return the content by name from *since* on; always of the store, which has the repositories."""
+        return self._store.composition(since=since, repository=repository)
 
-    def _since(self, days: int) -> float:
+    def since(self, days: int) -> float:
+        """Return the start of the latest *days*, the last of which has an event."""
         last = max((row.day for row in self._store.trends(days=days)), default=0)
         return float((last - days + 1) * DAY_SECONDS)
 

@@ -69,6 +69,10 @@ _KEEP: Final = (
     f"WHERE session = ? {ADD_TO_SUMS}"
 )
 _DAY: Final = "day, agent, model, release"
+_OF_SESSIONS: Final = (
+    f"SELECT {_DAY}, {', '.join(f'sum({part})' for part in parts_of_day('d'))} FROM session_days AS d "  # noqa: S608
+    f"WHERE day >= ? AND day <= ? AND {{sessions}} GROUP BY {_DAY} ORDER BY {_DAY}"
+)
 _KEEP_REPEATED: Final = (
     f"INSERT INTO pruned_days (number, {_DAY}, project, {PEAK}) "  # noqa: S608  # our columns
     f"SELECT (SELECT coalesce(max(number), 0) + 1 FROM pruned_days), {_DAY}, project, {PEAK} FROM session_days "
@@ -227,6 +231,18 @@ class TrendReads:
         """Return the sums by day, agent, model and release of the *days* up to *until* (days since the epoch)."""
         with self._engine.lend() as connection:
             return read(connection, days=days, until=until, projects=projects)
+
+    def trends_of(
+        self, sessions: Sequence[int], *, days: int, until: int, projects: Sequence[str] | None = None
+    ) -> list[TrendRow]:
+        """Return the `trends` of the sessions with these row numbers, without what retention deleted."""
+        conditions = Conditions()
+        conditions.among("session", sessions)
+        conditions.among("project", projects)
+        with self._engine.lend() as connection:
+            statement = _OF_SESSIONS.format(sessions=conditions.clause)
+            rows = connection.execute(statement, (until - days + 1, until, *conditions.values))
+            return [trend_row(row) for row in rows]
 
     def repeated_days(self, *, days: int, until: int, projects: Sequence[str] | None = None) -> list[RepeatedDay]:
         """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""

@@ -42,7 +42,7 @@ class _Session(NamedTuple):
 
 def of_session(connection: Database, session: int) -> Composition:
     """Return the composition of the session with this row number."""
-    return _composition(connection, [_Session(session, "")], 1, ())
+    return _composition(connection, [_Session(session, "")], [session], ())
 
 
 def of_range(
@@ -59,14 +59,14 @@ def of_range(
     listed = tuple(sorted({session.repository for session in sessions if session.repository}))
     if repository is not None:
         sessions = [session for session in sessions if session.repository == repository]
-    return _composition(connection, sessions[:READ_SESSIONS], len(sessions), listed)
+    return _composition(connection, sessions[:READ_SESSIONS], [session.key for session in sessions], listed)
 
 
 def _composition(
-    connection: Database, sessions: Sequence[_Session], in_range: int, repositories: tuple[str, ...]
+    connection: Database, sessions: Sequence[_Session], in_range: Sequence[int], repositories: tuple[str, ...]
 ) -> Composition:
     content = tuple(_content(connection, {session.key: session.repository for session in sessions}))
-    return Composition(content, len(sessions), in_range, repositories)
+    return Composition(content, len(sessions), len(in_range), repositories, tuple(in_range))
 
 
 def _content(connection: Database, repositories: dict[int, str]) -> Iterator[NamedContent]:

@@ -91,14 +91,14 @@ _ATTENTION: Final[dict[Attention, str]] = {
     "red soon": f"{_REDNESS} = 1",
 }
 _RANKED: Final = f"""
-SELECT zone, cost_dollars, input_tokens, cache_read_tokens, regrets, worst_zone, estimated_outputs,
+SELECT zone, cost_dollars, input_tokens, cache_read_tokens, worst_zone, estimated_outputs,
     {_IS_LIVE} AS live,
     {_REDNESS} AS redness, CASE WHEN {_IS_LIVE} THEN {_FIRES} ELSE 0 END AS fires
 FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
 _TOTALS: Final = """
 SELECT zone, count(*), sum(cost_dollars),
     sum(CAST(input_tokens AS DOUBLE PRECISION)), sum(CAST(cache_read_tokens AS DOUBLE PRECISION)),
-    count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')), count(*) FILTER (WHERE regrets > 0),
+    count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')),
     count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
     count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
     count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1),
@@ -128,7 +128,7 @@ def totals(connection: Database, query: SessionFilter, live_since: float) -> Fle
     rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
     costs = [row[2] for row in rows if row[2] is not None]
     sums = [
-        int(sum(row[column] or 0 for row in rows)) for column in range(3, 14)
+        int(sum(row[column] or 0 for row in rows)) for column in range(3, 13)
     ]  # floats do not overflow in SQL
     return FleetTotals({row[0]: row[1] for row in rows}, sum(costs) if costs else None, *sums)
 

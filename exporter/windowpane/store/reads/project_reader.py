@@ -146,9 +146,11 @@ class ProjectReader:
         """Return the visible projects, also those without a session."""
         return [name for name in self.projects if name]
 
-    def tool_leaderboard(self, *, since: float | None = None, limit: int = 10) -> list[ToolUse]:
-        """Return the tools with their files and commands that cost most in the latest sessions."""
-        return self._reader.tool_leaderboard(limit=limit, since=since, projects=self.projects)
+    def tool_leaderboard(
+        self, *, since: float | None = None, sessions: Sequence[int] | None = None, limit: int = 10
+    ) -> list[ToolUse]:
+        """Return the tools with their files and commands that cost most in the latest (of the) *sessions*."""
+        return self._reader.tool_leaderboard(limit=limit, since=since, sessions=sessions, projects=self.projects)
 
     def quotas(self, *, now: float) -> list[QuotaForecast]:  # noqa: ARG002  # as a reader of all
         """Return nothing: a plan belongs to no project."""
@@ -176,6 +178,10 @@ class ProjectReader:
     ) -> list[TrendRow]:
         """Return the sums by day, agent, model and release."""
         return self._reader.trends(days=days, until=until, projects=self._visible(projects))
+
+    def trends_of(self, sessions: Sequence[int], *, days: int, until: int) -> list[TrendRow]:
+        """Return the `trends` of those of the sessions that belong to these projects."""
+        return self._reader.trends_of(sessions, days=days, until=until, projects=self.projects)
 
     def repeated_days(self, *, days: int, until: int) -> list[RepeatedDay]:
         """Return the sessions that `trends` of the same *days* counts on several rows, with these rows."""

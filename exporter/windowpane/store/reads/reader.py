@@ -311,14 +311,17 @@ class Reader(CopyReads, TrendReads):
         *,
         projects: tuple[str, ...] | None = None,
         since: float | None = None,
+        sessions: Sequence[int] | None = None,
         limit: int = 10,
     ) -> list[ToolUse]:
-        """Return the tools with their files and commands that cost most in the latest 200 sessions."""
+        """Return the tools with their files and commands that cost most in the latest 200 (of) *sessions*."""
 
         from windowpane.store.reads import tool_use
 
         with self._engine.lend() as connection:
-            return tool_use.of_sessions(connection, projects=projects, since=since, limit=limit)
+            return tool_use.of_sessions(
+                connection, projects=projects, since=since, sessions=sessions, limit=limit
+            )
 
     def composition(
         self,

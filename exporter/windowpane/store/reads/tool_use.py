@@ -59,10 +59,12 @@ def of_sessions(
     *,
     projects: Sequence[str] | None,
     since: float | None,
+    sessions: Sequence[int] | None,
     limit: int,
 ) -> list[ToolUse]:
-    """Return the tools with their files and commands that cost most in the latest sessions."""
+    """Return the tools with their files and commands that cost most in the latest sessions, or in *sessions*."""
     conditions = Conditions()
+    conditions.among("key", sessions)
     if since is not None:
         conditions.add("last_at >= ?", since)
     conditions.among("project", projects)

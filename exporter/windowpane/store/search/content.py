@@ -301,10 +301,10 @@ def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:
     )
 
 
-def delete(connection: Database, digest: str | None) -> int:
-    """Delete the text of a digest, or all texts for None, and take them out of the index; return how many."""
+def delete(connection: Database, digest: str | None) -> None:
+    """Delete the text of a digest, or all texts for None, and take them out of the index."""
     if digest is None:
         content_index.clear(connection)
     else:
         content_index.remove(connection, digest)
-    return captured_content.delete(connection, digest)
+    captured_content.delete(connection, digest)

@@ -73,6 +73,12 @@ class _LiveContent(NamedTuple):
     content_type: ContentType
 
 
+class _Compaction(NamedTuple):
+    compacted: Compacted
+    sent_again: Sequence[ContentAdded]
+    """Content that the agent sends again beside an encrypted summary."""
+
+
 class CodexReader(TranscriptReader):
     """Reads the rollouts under `~/.codex/sessions`."""
 
@@ -103,9 +109,8 @@ class _Rollout(Transcript):
         self._response_id: str | None = None
         """Of the open call; it is stated before its count."""
         self._deferred: list[ContentAdded] = []
-        self._compaction: Compacted | None = None
-        self._sent_again: Sequence[ContentAdded] = ()
-        """Content that the agent sends again beside the encrypted summary of the compaction."""
+        self._compaction: _Compaction | None = None
+        """The last compaction, until the size of the window after it is known."""
         self._totals: tuple[int, ...] | None = None
         self._last_total: int | None = None
         self._messages: dict[str, list[str]] = {}
@@ -360,26 +365,26 @@ class _Rollout(Transcript):
                 item = item_of(survivor, at)
                 other.extend(item.contents if item else ())
         summary = ""
-        if any(survivor.get("type") == "compaction" for survivor in survivors):
-            self._sent_again = other
-        else:
+        if not any(survivor.get("type") == "compaction" for survivor in survivors):
             written = [text(payload.get("message")), *(content.text or "" for content in other)]
             summary = "\n\n".join(part for part in written if part)
-        self._compaction = Compacted(
+            other = []
+        compacted = Compacted(
             "auto",
             tokens_before=self._last_total,
             summary=summary or None,
             kept_keys=("base_instructions", *kept_keys),
             at=at,
         )
+        self._compaction = _Compaction(compacted, other)
         self._live = [content for content in self._live if content.key in kept_keys]
 
     def _close_compaction(self, tokens_after: int | None) -> None:
         compaction, self._compaction = self._compaction, None
-        if compaction is not None:
-            self.out.append(replace(compaction, tokens_after=tokens_after))
-        added, self._sent_again = self._sent_again, ()
-        for content in added:
+        if compaction is None:
+            return
+        self.out.append(replace(compaction.compacted, tokens_after=tokens_after))
+        for content in compaction.sent_again:
             self._put(content)
 
     # -- the session ------------------------------------------------------------------------------------------

@@ -1,0 +1,69 @@
+"""Losses of sessions: facts of compactions, and removed content that was needed again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from windowpane.core.events import FidelityEvaluated
+from windowpane.report.headline import FactTotals
+from windowpane.store.filters import EventFilter
+from windowpane.store.reads.project_reader import EventReader
+from windowpane.store.records import SessionRow, intact_events
+
+EVALUATIONS: Final = 1_000
+"""Evaluated compactions that are read, the latest."""
+
+
+class Losses(NamedTuple):
+    """Losses of a session, the worst kind first."""
+
+    contradicted: int
+    lost: int
+    """Facts, likewise the contradicted ones."""
+    again: int
+    """Removed blocks that were needed again."""
+
+    @property
+    def text(self) -> str:
+        """The losses that occurred: `1 contradicted, 2 lost, 1 needed again`; 0 without any."""
+        counts = ((self.contradicted, "contradicted"), (self.lost, "lost"), (self.again, "needed again"))
+        return ", ".join(f"{number:,} {text}" for number, text in counts if number) or "0"
+
+    @property
+    def rank(self) -> float:
+        """A number that is lower for worse losses: a table that is sorted by it starts with the worst."""
+        return -((self.contradicted * 1e6 + self.lost) * 1e6 + self.again)
+
+
+def losses_of(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, Losses]:
+    """Return the losses of those sessions of which they are known.
+
+    They are unknown where no compaction was evaluated, or not all evaluations were read.
+    """
+    evaluations = _evaluations(reader, rows)
+    losses = {}
+    for row in rows:
+        facts = FactTotals.of(evaluations.get(row.session_id, ()))
+        if facts is not None:
+            losses[row.session_id] = Losses(facts.contradicted, facts.lost, row.regrets)
+        elif row.regrets or not (row.compressions or row.evicted_tokens):
+            losses[row.session_id] = Losses(0, 0, row.regrets)
+    return losses
+
+
+def _evaluations(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, list[FidelityEvaluated]]:
+    compacted = {row.session_id: row for row in rows if row.compressions}
+    if not compacted:
+        return {}
+    query = EventFilter(types=("fidelity.evaluated",), newest_first=True, limit=EVALUATIONS)
+    events = intact_events(reader.events_or_damage(query))
+    by_session: defaultdict[str, list[FidelityEvaluated]] = defaultdict(list)
+    for stored in events:
+        row = compacted.get(stored.event.context.session_id)
+        if row and stored.revision == row.revision and isinstance(data := stored.event.data, FidelityEvaluated):
+            by_session[row.session_id].append(data)
+    if len(events) < EVALUATIONS:
+        return by_session
+    return {name: read for name, read in by_session.items() if len(read) >= compacted[name].compressions}
