@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from html import escape
+from itertools import chain
 from typing import Final
 
 import pandas as pd
@@ -57,11 +58,13 @@ def line_looks(ranged: Trends, palette: Palette) -> dict[str, tuple[str, str, st
 
 def trend_legend(ranged: Trends, palette: Palette) -> str:
     """Return the names of the lines with their markers as HTML, once for all charts."""
-    items = (
+    items: Iterable[str] = (
         f'<span style="white-space:nowrap"><span aria-hidden="true" style="color:{color}">'
         f"{SYMBOLS[symbol]}</span> {escape(sanitized(line))}</span>"
         for line, (color, _, symbol) in line_looks(ranged, palette).items()
     )
+    if ranged.releases:
+        items = chain(items, ["<span>▲ a new release</span>"])
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
 
 

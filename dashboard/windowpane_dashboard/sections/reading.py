@@ -50,7 +50,7 @@ def find_section(view: SessionView) -> None:
     position = SessionAddress.from_query(st.query_params.to_dict())
     st.text_input(
         "Find text in this session",
-        placeholder='words or parts of words; "in quotation marks" they stand together',
+        placeholder='words, or a phrase "in quotation marks"',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )

@@ -71,10 +71,10 @@ def _chain_state(result: tuple[Verification, int] | None, version: int) -> str:
     verification, verified_version = result
     if not verification.intact:
         return f"the record is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
-    kind = "keyed" if verification.keyed else "without a key"
+    proof = "any alteration" if verification.keyed else "accidents, but not every deliberate alteration"
     if version != verified_version:
-        return f"the chain was intact, {kind}, before the store grew"
-    return f"the chain is intact, {kind}"
+        return f"the chain was intact before the store grew, which excludes {proof}"
+    return f"the chain is intact, which excludes {proof}"
 
 
 def chain_row(snapshot: StoreSnapshot) -> None:

@@ -125,7 +125,8 @@ def named_sessions(listed: Fleet) -> tuple[Phrase, ...]:
     phrases = [Phrase(listed.warning, "next")] if listed.warning else []
     if listed.forgot_most:
         row, losses = listed.forgot_most
-        phrases.append(Phrase(f"Forgot most: {session_title(row)} ({losses.text}).", "forgot most"))
+        of = f" of the {FLEET_ROWS} listed" if listed.more else ""
+        phrases.append(Phrase(f"Forgot most{of}: {session_title(row)} ({losses.text}).", "forgot most"))
     return tuple(piece for phrase in phrases for piece in (Phrase(" "), phrase))
 
 

@@ -43,7 +43,7 @@ def main() -> None:
         elif snapshot.projects is None and not size.contents:
             how_to_capture()
         else:
-            st.text("Any word of a captured session is found, and so is a part of one.")
+            st.text("All captured content is searched, also what was removed. A part of a word is found too.")
         with head:
             widgets.headline(headline)
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -53,7 +53,7 @@ def search_bar(position: SearchAddress) -> None:
     """Draw the query of the address."""
     st.text_input(
         "Search captured content",
-        placeholder='words or parts of words; "in quotation marks" they stand together',
+        placeholder='words, or a phrase "in quotation marks"',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )

@@ -64,10 +64,11 @@ def main() -> None:
         ranged = trends(rows, position, repeated)
         with head:
             widgets.headline(summary(ranged), PAGE)
-        costs_by_name_section(reads, composition, position, page=PAGE)
+        in_range = SessionFilter(at_from=since)
+        sessions = store_access.compared_sessions(snapshot, in_range, repository)
+        costs_by_name_section(reads, composition, sessions, position, page=PAGE)
         if not ranged.frame.empty:
-            in_range = SessionFilter(at_from=since)
-            comparison(store_access.compared_sessions(snapshot, in_range, repository), position)
+            comparison(sessions, position)
             charts(ranged, position)
             context_health_section(snapshot, in_range, repository)
         long_ranges.show_note(reads)
@@ -95,11 +96,12 @@ def summary(ranged: Trends) -> str:
         return "Nothing was recorded in this range."
     sums = ranged.totals
     cached = sums["cache_read_tokens"] / sums["input_tokens"] if sums["input_tokens"] else None
-    cost = dollars(float(sums["cost_dollars"]), estimated=sums["estimated_outputs"] > 0)
+    paid = float(sums["cost_dollars"])
+    cost = dollars(paid, estimated=sums["estimated_outputs"] > 0) if paid else "An unknown cost"
     again = float(sums["cache_break_dollars"])
     lost = f", {dollars(again)} of it to send again what the prompt cache had held" if again else ""
     return (
-        f"{cost} for {count(int(sums['calls']), 'call')}{lost}. "
+        f"{cost} for {count(int(sums['calls']), 'model call')}{lost}. "
         f"{percent(cached)} of the input came from the prompt cache."
     )
 

@@ -63,7 +63,7 @@ def _passed(start: float | None, end: float | None) -> float | None:
 
 def duration_text(outcome: FiringOutcome) -> str:
     """Return the duration of a firing: `3 turns, 2 min 5 s`."""
-    turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
+    turns = count(outcome.turns, "turn") if outcome.turns else "less than a turn"
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 

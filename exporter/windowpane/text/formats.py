@@ -132,7 +132,7 @@ def dollars(value: float | None, *, estimated: bool = False, stated: bool = Fals
     if stated or estimated:
         return dollars(value) + STATED if stated else ESTIMATED + dollars(value)
     if value < 0:
-        return f"-{dollars(-value)}"
+        return f"−{dollars(-value)}"
     if value == 0 or 0.01 <= value < 1_000:
         return f"${value:,.2f}"
     if value < 0.00005:
