@@ -44,7 +44,7 @@ from windowpane.evaluation.replay.recordings import RecordingSource
 from windowpane.evaluation.replay.setups import ManagerOptions, format_window, preset_names
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.settings import SAFETY_NET
-from windowpane.sources.transcripts.records import ContentAdded, Record
+from windowpane.sources.transcripts.records import Compacted, ContentAdded, Record
 
 TARGET = Path(__file__).with_name("COMPACTOR.md")
 FOLDERS = ("corpus", "corpus-new")
@@ -59,8 +59,12 @@ FACTS = 60
 PLANTED_EVERY = 3
 BEFORE = "before"
 NOT_REGRETTED = "not regretted"
+RECORDED_SHARE = 0.05
+"""Size of a summary as a share of the window: about that of the largest recorded one."""
 EQUAL_COST = 1.05
 """Cost, as a share of the default's, up to which a setup is compared with it."""
+STAND_INS = ("newest sentences", "vague summaries")
+"""Setups whose summaries no agent writes: a bound for sentences, and one that hurts."""
 RESAMPLES = 2_000
 MINIMUM_SESSIONS = 5
 """Fewer sessions with a kind prove no difference."""
@@ -91,7 +95,7 @@ Written by `WINDOWPANE_SESSIONS_DIR=… python benchmarks/bench_compactor.py`; t
 the same text.
 
 Long sessions of real coding agents, managed again under the default, every preset, truncation (drop the oldest
-groups until the call fits) and the default with two other summarizers. At up to {CALLS} calls of each session,
+groups until the call fits) and the default with other summarizers. At up to {CALLS} calls of each session,
 evenly spaced over those whose whole conversation exceeds the window, the facts of its older half are looked up
 verbatim in what the call sends.
 
@@ -105,11 +109,13 @@ verbatim in what the call sends.
 - *Not regretted* is the share of all content that was not needed again after it was removed.
 - No language model writes anything here: summaries are extractive under every setup that summarizes. The setup
   *compaction only* is what providers do: nothing is evicted, and at 90% a summary replaces all but the newest
-  tenth and the user's messages; in place of a model's text it repeats the newest sentences of the messages.
+  tenth and the user's messages; in place of a model's text it repeats the newest sentences of the messages, in
+  at most {RECORDED_SHARE:.0%} of the window, as recorded agents do. What a model writes in other words is not
+  measured. *Newest sentences* is the same with the room of the default's summaries, which no recorded agent uses.
   *Vague summaries* is the default with a summarizer that hurts: the same sentences without names and numbers.
 - *Cost* is the mean of the session's cost as a share of the default's: tokens at the price of fresh input, what
-  the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls without room for their output:
-  a setup with many shows more than a provider would accept.
+  the call before sent as a prefix at 0.10, all else at 1.25. *Overflows* are calls without room for their output.
+  A provider refuses them, so they show no fact, under every setup.
 - Shares are means over sessions. Noise is the {CONFIDENCE}% interval of the mean difference to the default over
   {RESAMPLES:,} resamples of the sessions, where at least {MINIMUM_SESSIONS} have the kind. **Bold**: above the
   default beyond noise.
@@ -120,13 +126,6 @@ verbatim in what the call sends.
 class Fact(NamedTuple):
     kind: str
     text: str
-
-
-class Kept(NamedTuple):
-    """Facts found and looked for."""
-
-    found: int
-    of: int
 
 
 class Result(NamedTuple):
@@ -163,7 +162,7 @@ def facts_of(blocks: Iterable[Block]) -> Iterator[Fact]:
             goal_seen = True
             yield Fact("goal", text.strip().split("\n", 1)[0][:ERROR_CHARACTERS])
         for part in _SENTENCE.split(text):
-            sentence = part.strip(" \t*#>-")
+            sentence = part.strip(" \t*#>-").rstrip("*:")
             if len(sentence) < 20:
                 continue
             start = sentence[:PROSE_CHARACTERS]
@@ -259,12 +258,18 @@ class Lookups:
             natural = (fact for fact in facts_of(blocks) if not any(one.text in fact.text for one in own))
             self.facts[at] = [*sampled(natural), *own]
 
-    def look_up(self, at: int, blocks: Sequence[Block], kept: dict[str, Kept]) -> None:
-        """Count the facts of a call in what it sends."""
+    def look_up(self, at: int, blocks: Sequence[Block]) -> list[bool]:
+        """Return which facts of a call are in what it sends."""
         text = "\n".join(block.text or "" for block in blocks)
-        for fact in self.facts[at]:
-            before = kept.get(fact.kind, Kept(0, 0))
-            kept[fact.kind] = Kept(before.found + (fact.text in text), before.of + 1)
+        return [fact.text in text for fact in self.facts[at]]
+
+    def shares(self, found: dict[int, list[bool]]) -> dict[str, float]:
+        """Return the share of the facts found, by kind."""
+        by_kind: dict[str, list[bool]] = {}
+        for at, facts in self.facts.items():
+            for fact, is_found in zip(facts, found[at], strict=True):
+                by_kind.setdefault(fact.kind, []).append(is_found)
+        return {kind: sum(one) / len(one) for kind, one in by_kind.items()}
 
 
 def _older(history: Sequence[Block]) -> Iterator[Block]:
@@ -295,7 +300,7 @@ class ChangedDefault(ReplaySetup):
         return replace(usual, settings=replace(usual.settings, **self.changes()))
 
 
-def newest_sentences(facts: object, *, vague: bool = False, **given: Any) -> str:
+def newest_sentences(facts: object, *, vague: bool = False, most_tokens: int | None = None, **given: Any) -> str:
     """Return the newest sentences of the removed messages and earlier summaries, in place of a model's text."""
     del facts
     said = given["statements"]
@@ -303,7 +308,7 @@ def newest_sentences(facts: object, *, vague: bool = False, **given: Any) -> str
     lines = [*earlier, *said.decisions, *said.open_work, *said.other]
     if vague:
         lines = [_VALUE.sub("it", line) for line in lines]
-    room = given["max_tokens"]
+    room = min(given["max_tokens"], most_tokens or given["max_tokens"])
     kept: list[str] = []
     for line in reversed(list(dict.fromkeys(lines))):
         room -= given["counter"].count(line) + 1
@@ -317,9 +322,10 @@ _VALUE = re.compile(r"\S*(?:[\d_/]|[a-z][A-Z]|\w\.\w)\S*")
 """A word with a digit, or a name."""
 
 
-def compaction_only() -> dict[str, Any]:
-    """Return the settings of an agent that only compacts."""
-    return {"cascade": ("compaction", *SAFETY_NET), "compact_ratio": 0.9, "summarizer": newest_sentences}
+def compaction_only(most_tokens: int | None = None) -> dict[str, Any]:
+    """Return the settings of an agent that only compacts, into a summary of at most so many tokens."""
+    summarizer = partial(newest_sentences, most_tokens=most_tokens)
+    return {"cascade": ("compaction", *SAFETY_NET), "compact_ratio": 0.9, "summarizer": summarizer}
 
 
 def vague_summaries() -> dict[str, Any]:
@@ -332,7 +338,10 @@ def setups_of(limit: int) -> list[ReplaySetup]:
     return [
         ReplaySetup(limit),
         *(ReplaySetup(limit, preset=name) for name in preset_names()),
-        ChangedDefault(limit, label_text="compaction only", changes=compaction_only),
+        ChangedDefault(
+            limit, label_text="compaction only", changes=partial(compaction_only, int(RECORDED_SHARE * limit))
+        ),
+        ChangedDefault(limit, label_text="newest sentences", changes=compaction_only),
         ChangedDefault(limit, label_text="vague summaries", changes=vague_summaries),
         ReplaySetup(limit, "truncate"),
         ReplaySetup(limit, "truncate", truncate_ratio=0.4),
@@ -362,22 +371,23 @@ def study(task: Task) -> list[Result]:
 
 def replayed(prepared: PreparedRecording, setup: ReplaySetup, lookups: Lookups) -> Result:
     """Replay a session under one setup and look up its facts."""
-    kept: dict[str, Kept] = {}
+    found: dict[int, list[bool]] = {}
     call = 0
 
     def watch(manager: BlockingWindow) -> None:
         nonlocal call
         if call in lookups.facts:
-            lookups.look_up(call, manager.blocks(), kept)
+            found[call] = lookups.look_up(call, manager.blocks())
         call += 1
 
     run = simulate(prepared, setup, watch=watch, probe=False)
-    if setup.kind == "truncate":
-        for at in lookups.facts:
-            history = prepared.history.calls[at].history
+    for at, facts in lookups.facts.items():
+        if setup.kind == "truncate":
             tokens = int(setup.limits.overflow_tokens * setup.truncate_ratio)
-            lookups.look_up(at, truncate(history, tokens), kept)
-    shares = {kind: one.found / one.of for kind, one in kept.items()}
+            found[at] = lookups.look_up(at, truncate(prepared.history.calls[at].history, tokens))
+        if run.timeline[at] > setup.fitting_tokens:
+            found[at] = [False] * len(facts)
+    shares = lookups.shares(found)
     measured = run.measures
     if measured.regret_ratio is not None:
         shares[NOT_REGRETTED] = 1 - measured.regret_ratio
@@ -385,6 +395,20 @@ def replayed(prepared: PreparedRecording, setup: ReplaySetup, lookups: Lookups) 
         prepared.recording.name, setup.limit_tokens, setup.name, shares, measured.cost_tokens,
         measured.turns, measured.overflows,
     )  # fmt: skip
+
+
+def summary_shares(source: RecordingSource) -> list[float]:
+    """Return the sizes of a session's recorded summaries as shares of the tokens before each compaction.
+
+    Only of compactions that the agent started by itself.
+    """
+    recording = source.load()
+    counter = recording.counter()
+    return [
+        counter.count(record.summary) / record.tokens_before
+        for record in recording.records
+        if isinstance(record, Compacted) and record.trigger == "auto" and record.summary and record.tokens_before
+    ]
 
 
 # -- report -----------------------------------------------------------------------------------------------------
@@ -472,13 +496,15 @@ class Table:
         return f"{sum(one.overflows for one in runs) / sum(one.calls for one in runs):.1%}"
 
 
-def verdict(found: Sequence[Table]) -> Iterator[str]:
+def verdict(found: Sequence[Table], *, stand_ins: bool) -> Iterator[str]:
     """Yield how the default compares with the setups of at most its cost, and where it is below one."""
     above = within = unknown = 0
     below: list[str] = []
     for table in found:
         for setup in table.setups:
-            if setup == table.default or table.cost(setup) > EQUAL_COST:
+            if setup in (table.default, BEFORE) or (setup in STAND_INS) != stand_ins:
+                continue
+            if table.cost(setup) > EQUAL_COST:
                 continue
             for kind in table.kinds:
                 one = table.compared(setup, kind)
@@ -492,10 +518,12 @@ def verdict(found: Sequence[Table]) -> Iterator[str]:
                         f"- {format_window(table.limit)}, {kind}: `{setup}` {one.mean * 100:+.1f} points "
                         f"({one.low * 100:+.1f} to {one.high * 100:+.1f}) at {table.cost(setup):.2f} of the cost"
                     )
+    setups = "summaries that no agent writes" if stand_ins else "presets, truncation and compaction only"
+    few = f"{unknown} more are of fewer than {MINIMUM_SESSIONS} sessions"
     yield (
-        f"\nAgainst the setups that cost at most {EQUAL_COST} times as much, the default is above beyond noise "
-        f"in {above} comparisons of a kind in a window, within noise in {within}, and below in {len(below)}"
-        f". {unknown} more are of fewer than {MINIMUM_SESSIONS} sessions{'. Below:' if below else '.'}\n"
+        f"\nAgainst {setups}, as far as they cost at most {EQUAL_COST} times as much, the default\nis above "
+        f"beyond noise in {above} comparisons of a kind in a window, within noise in {within}, and below in "
+        f"{len(below)}.\n{few}{'. Below:' if below else '.'}\n"
     )
     yield from below
 
@@ -504,10 +532,22 @@ def section(results: Sequence[Result], title: str) -> Iterator[str]:
     """Yield the verdict and the tables of a half."""
     found = [table for limit in LIMITS if (table := Table(results, limit)).results]
     yield f"## {title}"
-    yield from verdict(found)
+    yield from verdict(found, stand_ins=False)
+    yield from verdict(found, stand_ins=True)
     for table in found:
         yield from table.lines()
     yield ""
+
+
+def recorded_sizes(shares: Sequence[float]) -> str:
+    """Return the sentence about the sizes of recorded summaries."""
+    if not shares:
+        return ""
+    middle, most, largest = np.percentile(shares, [50, 90, 100])
+    return (
+        f"The {len(shares)} summaries that agents wrote by themselves in all sessions have {middle:.1%} of the "
+        f"tokens before them\nin the median, {most:.1%} at the 90th percentile and {largest:.1%} at most.\n"
+    )
 
 
 def saved(rows: Path, *, name: str | None = None) -> list[Result]:
@@ -544,6 +584,8 @@ def main() -> None:
             results += found
             if options.rows:
                 options.rows.write_text(json.dumps([one._asdict() for one in results]), encoding="utf-8")
+        read = sources if options.half == "reported" else ()
+        recorded = [share for shares in pool.map(summary_shares, read) for share in shares]
     print(file=sys.stderr)
     if options.before:
         names = {one.session for one in results}
@@ -553,7 +595,7 @@ def main() -> None:
         print("\n".join(section(parts["tuning"], "Tuning half")))
         return
     setups = f", {', '.join(options.setups)} only" if options.setups else ""
-    share = f"This run: {len(chosen)} of {total} sessions, evenly spaced{setups}.\n"
+    share = f"This run: {len(chosen)} of {total} sessions, evenly spaced{setups}.\n{recorded_sizes(recorded)}"
     halves = (*section(parts["reported"], "Reported half"), *section(parts["tuning"], "Tuning half"))
     text = "\n".join([PREFACE, share, *halves])
     TARGET.write_text(text.rstrip() + "\n", encoding="utf-8")

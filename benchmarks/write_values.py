@@ -25,12 +25,7 @@ from windowpane.core.zones import (
     default_thresholds,
     level_tokens,
 )
-from windowpane.manager.plans.compaction import (
-    SUMMARY_MINIMUM_RATIO,
-    SUMMARY_RATIO,
-    SUMMARY_SHARE,
-    SUMMARY_TOKENS,
-)
+from windowpane.manager.plans.compaction import SUMMARY_RATIO, SUMMARY_SHARE, SUMMARY_TOKENS
 from windowpane.manager.plans.summary import SHARES
 from windowpane.models.tokens import counter_for
 from windowpane.outputs.mcp.agent_tools import AGENT_TOOLS, INSTRUCTIONS
@@ -213,10 +208,9 @@ def summary() -> str:
     """The size of a summary without a model, and of its sections."""
     shares = ", ".join(f"{name} {share:.0%}" for name, share in SHARES.items())
     return (
-        f"A summary has the room below the target, from {SUMMARY_MINIMUM_RATIO:.0%} to "
-        f"{SUMMARY_RATIO:.0%} of the usable tokens, but at most {SUMMARY_TOKENS:,} tokens and "
-        f"{SUMMARY_SHARE:.0%} of what it replaces. Goal, plan and look-up hints are whole. Of the rest each "
-        f"section has a share: {shares}."
+        f"A summary has up to {SUMMARY_RATIO:.0%} of the usable tokens, and at most {SUMMARY_TOKENS:,} tokens. "
+        f"The next one grows by up to {SUMMARY_SHARE:.0%} of what it newly replaces. Goal, plan and look-up "
+        f"hints are whole. Of the rest each section has a share: {shares}."
     )
 
 

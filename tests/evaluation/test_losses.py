@@ -48,6 +48,7 @@ def test_a_summary_of_any_text_is_measured_worst_first(files: tuple[str, str, st
     assert lines[0] == "summary.md: 1 of 5 facts kept, 2 lost, 2 contradicted"
     assert lines[1] == "2 statements contradicted; it ends within a sentence"
     assert lines[2].startswith("reversed: “Push to main unasked.” where it was “Never push")
+    assert lines[3].startswith("wrong number 19 for 17: ")
     assert "where it was “Keep the number of retries at 17.”" in lines[3]
     assert lines[4].startswith("lost decision: I decided to use httpx")
     assert lines[4].endswith("(needed again)")

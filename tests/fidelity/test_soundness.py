@@ -57,6 +57,19 @@ def test_a_reversed_rule_is_found(language: str) -> None:
         ("Rename parse_records to read_records everywhere.", "parse_records becomes read_recards everywhere."),
         ("Use Python 3.12 in the base image.", "Python 3.11 in the base image."),
         ("The timeout of the upload is 30 seconds.", "The timeout of the upload is 60 seconds."),
+        ("Use at most 17 retries for uploads.", "Uploads use at most nineteen retries."),
+        ("Set the gateway timeout to 500 ms.", "Gateway timeout set to 500 s."),
+        ("Rotate the signing keys every 30 days.", "Signing keys are rotated every 30 minutes."),
+        ("The monthly budget for the cluster is $1,200.", "Monthly cluster budget: $12,000."),
+        ("Pin the parser to v2.3.1 because 2.4 broke it.", "Parser pinned to v2.3.2 (2.4 broke it)."),
+        ("Use ports 8000-8010 for the test workers.", "Test workers use ports 8000-8100."),
+        ("Connect to the replica at db-replica:5433.", "Connects to the replica at db-replica:5432."),
+        ("Work on the branch feature/billing-export.", "Work happens on branch feature/billing-import."),
+        ("Chose Postgres over MySQL for its JSON.", "Chose MySQL over Postgres for its JSON."),
+        ("Migrate the reports from Django to FastAPI.", "Migrate the reports from FastAPI to Django."),
+        ("采用 Redis 而不是 Memcached，因为需要持久化。", "采用 Memcached 而不是 Redis，因为需要持久化。"),
+        ("Enable compression for all responses.", "Disable compression for all responses."),
+        ("Encrypt the backups before the upload.", "Encrypt the backups after the upload."),
         ("Do not touch the migrations folder.", "Do touch the migrations folder."),
         ("Ask before installing packages.", "Do not ask before installing packages."),
         ("Commits must not include generated files.", "Commits must include generated files."),
@@ -81,6 +94,18 @@ def test_what_the_statement_denies_is_found(statement: str, claim: str) -> None:
             "Fix session_store.py today.", "Fixed session_store.py, see session_stores.", [], id="plural"
         ),
         pytest.param("Retry 3 times in upload.", "Retry 3 times in upload, 5 in login.", [], id="both"),
+        pytest.param(
+            "Move the reports from Django to FastAPI.",
+            "FastAPI instead of Django for reports.",
+            [],
+            id="alternatives",
+        ),
+        pytest.param(
+            "Use httpx instead of requests here.",
+            "Use requests instead of httpx here.",
+            ["No: requests instead of httpx."],
+            id="alternatives changed later",
+        ),
     ],
 )
 def test_what_agrees_or_has_another_reason_is_not_wrong(statement: str, claim: str, sources: list[str]) -> None:
@@ -102,6 +127,11 @@ def test_a_number_is_not_supported_by_a_longer_one() -> None:
 def test_the_same_value_in_other_writing_is_no_contradiction() -> None:
     assert not wrong("Read at most 1,000 lines of the log.", "At most 1000 lines of the log are read.")
     assert not wrong("The limit is 30s for uploads.", "The limit is 30 seconds for uploads.")
+    assert not wrong("Set the gateway timeout to 500 ms.", "Gateway timeout set to 0.5 s.")
+    assert not wrong("The cache limit of the proxy is 2 GB.", "The cache limit of the proxy is 2048 MB.")
+    assert not wrong("The limit is 1.5 million tokens.", "Limit: 1,500,000 tokens.")
+    assert not wrong("Sample 5% of the requests.", "Samples a ratio of 0.05 of the requests.")
+    assert not wrong("Use at most seventeen retries.", "At most 17 retries are used.")
 
 
 def test_an_altered_web_address_is_not_supported_by_its_parts() -> None:

@@ -64,6 +64,13 @@ _COMMON_WORDS: Final = {
     for language, data in _DATA.items()
 }
 """Words by which a language is recognized."""
+NUMBER_WORDS: Final = {
+    word: number
+    for words in lines_of("numbers")
+    for word, number in zip(" ".join(words).split(), (*range(2, 21), *range(30, 101, 10)), strict=False)
+    if word != "-"
+}
+"""Words for 2 to 20, 30, 40 … 100, without those that mean something else in another language."""
 STOPWORDS: Final = vocabulary_of("function") | vocabulary_of("fillers")
 NEGATIONS: Final = vocabulary_of("negations")
 DECISION: Final = pattern_of("decision")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
-from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, STOPWORDS, stem
+from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, NUMBER_WORDS, STOPWORDS, stem
 
 Kind = Literal["word", "number", "name", "negation", "other"]
 
@@ -35,7 +35,7 @@ _W: Final = f"[^\\W{_CJK}]"
 TOKEN: Final = re.compile(
     rf"[{_CJK}]{{1,40}}|(?:[-./~$@+]{{0,3}}){_W}++(?:(?:[-./@~+:'’]{{1,2}}|(?<=\d),(?=\d)){_W}++)*+%?"
 )
-_NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
+NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
 MAXIMUM_NAME: Final = 200
 """A longer token is not a name."""
@@ -57,7 +57,7 @@ WRAPPED_CHARACTERS: Final = 30
 _CLAUSE_END: Final = re.compile(
     r"[.;:!?](?=\s|$)|[。；！？，、：—]|,(?=\s)|\n\s*(?:[-*+>#|•]\s|\d{1,3}[.)]\s|\n)|\s[–—-]\s"
 )
-_BREAK: Final = re.compile(r"\n|\. |。")
+_BREAK: Final = re.compile(r"\n|[.;] |[。；]")
 AROUND: Final = 160
 """Characters around a span in which its sentence is looked for."""
 MAXIMUM_SPANS: Final = 10
@@ -85,7 +85,9 @@ def _read_token(token: str) -> tuple[str, Kind]:
     """Return the term of a token and its kind."""
     if len(token) > MAXIMUM_NAME:
         return token[:MAXIMUM_NAME], "other"
-    number = _NUMBER.fullmatch(token)
+    number = NUMBER.fullmatch(token)
+    if number is None and (count := NUMBER_WORDS.get(token.casefold())):
+        return str(count), "number"
     if number is not None:
         digits = number[1].rstrip(".,'’")
         return re.sub(r"\D", "", digits) if _GROUPED.fullmatch(digits) else digits, "number"
@@ -193,12 +195,16 @@ def _is_open(line: str, following: str) -> bool:
 class Passage:
     """A text by its terms."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, terms: Sequence[Term] | None = None) -> None:
         self.text = text
-        self.terms = [term for term in terms_of(text) if term.kind != "negation"]
+        self.terms = [term for term in terms_of(text) if term.kind != "negation"] if terms is None else terms
         self._positions: dict[str, list[int]] = {}
         for position, term in enumerate(self.terms):
             self._positions.setdefault(term.text, []).append(position)
+
+    def part(self, start: int, end: int) -> Passage:
+        """Return the part of it from one position to another, with the text around it."""
+        return Passage(self.text, self.terms[start:end])
 
     def __contains__(self, term: str) -> bool:
         return term in self._positions
@@ -268,6 +274,15 @@ class Passage:
             if end > position:
                 yield position, end
                 position = end
+
+    def sentence_at(self, position: int) -> list[Term]:
+        """Return the terms of the sentence that has the one at *position*."""
+        own = self.terms[position]
+        start, end = max(0, own.start - AROUND), own.end + AROUND
+        *_, start = (start, *(match.end() for match in _BREAK.finditer(self.text, start, own.start)))
+        end = match.start() if (match := _BREAK.search(self.text, own.end, end)) else end
+        near = self.terms[max(0, position - AROUND // 2) : position + AROUND // 2]
+        return [one for one in near if start <= one.start and one.end <= end]
 
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""

@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
     kind: str
     fate: Fate
     text: str
-    """The fact; of a contradiction a second line has the text of the replacement."""
+    """The fact; of a contradiction a second line has the text of the replacement, a third one the two values."""
     block: str | None = None
     """Id of the block that has the content of the fact."""
 
@@ -125,7 +125,8 @@ def _contradictions(
     replaced = {block.id for block in view.replacements}
     sources = [block.text for block in (*removed, *view.blocks) if block.text and block.id not in replaced]
     for one in contradictions(stated, binding, view.replacement, [*sources, task]):
-        yield Outcome(one.kind, "contradicted", f"{one.statement}\n{one.claim}")
+        values = f"\n{one.replaced_by} for {one.value}" if one.value else ""
+        yield Outcome(one.kind, "contradicted", f"{one.statement}\n{one.claim}{values}")
 
 
 def _requests(removed: Sequence[Block]) -> Iterator[str]:

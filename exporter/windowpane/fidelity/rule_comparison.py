@@ -49,7 +49,9 @@ _OPPOSITES: Final = {
     for word in words.split()
 }
 """Words that have an opposite, each with its pair, the same in all languages, and its side in it."""
-_CONSENT: Final = pattern_of("consent")
+CONSENT: Final = "consent"
+"""The word in place of all words of asking and permission."""
+_CONSENT: Final = frozenset(map(stem, vocabulary_of("consent")))
 _UNLESS: Final = pattern_of("unless")
 _ORDER: Final = pattern_of("order_word")
 _LATER: Final = pattern_of("later")
@@ -99,7 +101,7 @@ def read_clause(text: str) -> Clause:
     """Return *text* in the form that it is compared in."""
     words, values = _stems_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
-    is_consent = _CONSENT.search(text) is not None
+    is_consent = CONSENT in words
     order = None if is_consent else _ORDER.search(text)
     negated = text if order is None else f"{text[: order.start()]} {text[order.end() :]}"
     negations = len(_FORBID.findall(negated))
@@ -119,9 +121,11 @@ def read_clause(text: str) -> Clause:
 @lru_cache(maxsize=8_192)
 def _stems_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
     text = text[:MAXIMUM_CHARACTERS]
-    terms = list(terms_of(_WIDE_STANCE.sub(" ", _CONSENT.sub(" consent ", text))))
-    stems = {term.text for term in terms if term.kind == "word"} - _STANCE_STEMS
-    words = {_OPPOSITES[word][0] if word in _OPPOSITES else word for word in stems}
+    terms = list(terms_of(text if text.isascii() else _WIDE_STANCE.sub(" ", text)))
+    stems = {term.text for term in terms if term.kind == "word"}
+    words = {_OPPOSITES[word][0] if word in _OPPOSITES else word for word in stems - _CONSENT - _STANCE_STEMS}
+    if not stems.isdisjoint(_CONSENT):
+        words.add(CONSENT)
     values = {term.text for term in terms if term.kind in ("number", "name")}
     return frozenset(words), frozenset(values.union(code.strip() for code in _INLINE.findall(text)))
 

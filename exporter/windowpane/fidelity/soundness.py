@@ -8,13 +8,16 @@ with the opposite meaning is wrong unless another passage agrees.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, takewhile
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import stem, vocabulary_of
+from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import Passage, Span, Term
+from windowpane.fidelity.quantities import is_number, quantity_of
 from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 
 Kind = Literal["wrong_number", "wrong_name", "reversed"]
@@ -38,6 +41,8 @@ ALTERED: Final = re.compile(r"-{0,2}[A-Za-z_/][\w./-]{4,120}")
 """Names whose spelling is checked: of letters, not ranges and versions."""
 MINIMUM_END: Final = 3
 """Characters at the end of two names that differ by an insertion: a plural is not altered."""
+MINIMUM_REST: Final = 2
+"""A longer rest makes a name another one that only starts alike."""
 NAME_EDGE: Final = 2
 """Characters at a name's start or end, fewer than the half of what altered names share."""
 ALIKE: Final = 0.7
@@ -58,6 +63,9 @@ MAXIMUM_BETWEEN: Final = 24
 _SET: Final = re.compile(
     r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
 )
+_INSTEAD: Final = re.compile(pattern_of("instead").pattern)
+REJECTED_FIRST: Final = "ではなく"
+"""The phrase behind what is not chosen."""
 WEB: Final = "//"
 """Start of a web address without its scheme."""
 _COMPONENT: Final = re.compile(r"[.:/–-]")
@@ -96,20 +104,66 @@ def contradictions(
         if (one.value, one.replaced_by) not in seen:
             seen.add((one.value, one.replaced_by))
             yield one
+    yield from _exchanges(passages.values(), replacement, sources)
     yield from _reversals(binding, replacement.text, passages)
+
+
+class _Choice(NamedTuple):
+    """Two alternatives: the terms on both sides of `instead of`, the chosen ones first."""
+
+    first: frozenset[str]
+    second: frozenset[str]
+    start: int
+    end: int
+
+
+def _choices(passage: Passage) -> Iterator[_Choice]:
+    terms = passage.terms
+    for match in _INSTEAD.finditer(passage.text):
+        at = match.end() if match["changed"] else match.start()
+        end = bisect_left(terms, at, key=attrgetter("start"))
+        start = bisect_left(terms, match.end(), key=attrgetter("start"))
+        before = [one.text for one in terms[max(0, end - CONTEXT) : end] if one.end > at - SUPPORT_CHARACTERS]
+        after = [
+            one.text for one in terms[start : start + CONTEXT] if one.start < match.end() + SUPPORT_CHARACTERS
+        ]
+        first, second = frozenset(before), frozenset(after)
+        if match["changed"] or match.group() == REJECTED_FIRST:
+            first, second = second, first
+        if first and second:
+            yield _Choice(first - second, second - first, end - 1, start + 1)
+
+
+def _exchanges(
+    statements: Iterable[Passage], replacement: Passage, sources: Sequence[str]
+) -> Iterator[Contradiction]:
+    """Yield the statements whose alternatives are exchanged: `A instead of B`, `from A to B`."""
+    stated = [(statement, choice) for statement in statements for choice in _choices(statement)]
+    claims = list(_choices(replacement)) if stated else []
+    for statement, choice in stated:
+        for claim in claims:
+            chosen, rejected = choice.first & claim.second, choice.second & claim.first
+            if chosen and rejected and not _has_choice(sources, rejected, chosen):
+                yield Contradiction("reversed", statement.text, replacement.excerpt(claim.start, claim.end))
+
+
+def _has_choice(sources: Iterable[str], chosen: frozenset[str], rejected: frozenset[str]) -> bool:
+    first, second = ("|".join(map(re.escape, side)) for side in (chosen, rejected))
+    pattern = re.compile(rf"(?i:{first})[^.\n]{{0,40}}(?:{_INSTEAD.pattern})[^.\n]{{0,40}}(?i:{second})")
+    return any(pattern.search(source) for source in sources)
 
 
 def _clauses(statement: Passage) -> list[Passage]:
     """Return the clauses of a statement that has several."""
-    parts = [statement.terms[start:end] for start, end in statement.clauses() if end - start >= MINIMUM_CLAUSE]
-    return [Passage(statement.text[part[0].start : part[-1].end]) for part in parts] if len(parts) > 1 else []
+    parts = [statement.part(start, end) for start, end in statement.clauses() if end - start >= MINIMUM_CLAUSE]
+    return parts if len(parts) > 1 else []
 
 
 def _settings(statement: Passage) -> Iterator[Passage]:
     """Yield each word with the number that it is set to: `retries at 17`, `timeout = 30`."""
-    for position, term in enumerate(statement.terms):
-        if position and term.kind == "number" and len(statement.terms) > 2 and _is_setting(statement, position):
-            yield Passage(statement.text[statement.terms[position - 1].start : term.end])
+    for position in range(1, len(statement.terms)):
+        if len(statement.terms) > 2 and _is_setting(statement, position):
+            yield statement.part(position - 1, position + 1)
 
 
 def _is_setting(passage: Passage, position: int) -> bool:
@@ -129,61 +183,101 @@ def _wrong_values(
         return
     for position in statement.exact[:MAXIMUM_VALUES]:
         value = statement.terms[position]
-        if value.kind == "name" and len(statement.terms) <= CONTEXT:
-            continue
-        least = RESTATED if value.kind == "number" else REPEATED
+        least = RESTATED if is_number(value) else REPEATED
         for span in replacement.spans(statement, least=least, without=value.text):
             other = _other_value(statement, position, replacement, span)
             if other is not None and not support.has(other):
-                kind: Kind = "wrong_number" if other.value.kind == "number" else "wrong_name"
+                kind: Kind = "wrong_number" if is_number(other.value) else "wrong_name"
                 claim = replacement.excerpt(span.start, span.end)
-                yield Contradiction(kind, whole, claim, value.text, other.value.text)
+                texts = value.text, other.value.text
+                if other.unit:
+                    texts = f"{texts[0]} {quantity_of(statement, position).unit}", f"{texts[1]} {other.unit}"
+                yield Contradiction(kind, whole, claim, *texts)
 
 
 class _Other(NamedTuple):
     """Another value in the place of a statement's."""
 
     value: Term
+    spellings: tuple[str, ...]
+    unit: str
+    """Its unit where that is what differs."""
     shared: frozenset[str]
     """Terms around it that are also around the statement's."""
     touched: frozenset[tuple[int, str]]
     """Those of them right next to both values, before (-1) or after (1)."""
+    is_exchanged: bool = False
+    """True for another value of the statement, next to the terms of this one."""
     quoted_characters: int = 0
     """Length of the statement where the replacement quotes it, else 0."""
 
 
 def _other_value(statement: Passage, position: int, replacement: Passage, span: Span) -> _Other | None:
     """Return the value that *span* has in the place of one of *statement*; None if it has none, or that one."""
-    term = statement.terms[position]
+    term, own = statement.terms[position], quantity_of(statement, position)
     context = _context(statement, position)
     expected = _touching(statement, position)
+    if not expected:
+        return None
     is_setting = len(statement.terms) == 2
-    needed = 1 if term.kind == "number" else 2
+    is_alone = sum(one.kind == "number" for one in statement.terms) == 1
     best: _Other | None = None
+    has_same = False
     for at in range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE)):
         one = replacement.terms[at]
-        if one.kind != term.kind:
+        if (
+            one.kind not in ("number", "name")
+            or is_number(one) != is_number(term)
+            or (is_setting and not _is_setting(replacement, at))
+        ):
             continue
-        touched = expected & _touching(replacement, at)
-        if is_setting and not _is_setting(replacement, at):
-            continue
-        if len(touched) < needed or term.text in _COMPONENT.split(one.text):
-            if touched and one.text == term.text:
+        beside = _touching(replacement, at)
+        if own.is_same(other := quantity_of(replacement, at)):
+            has_same = True
+            if expected & beside:
                 return None
             continue
-        if one.text == term.text:
-            return None
+        touched = expected & beside
+        if not is_number(one):
+            is_whole = len(touched) == 2 and len(statement.terms) > CONTEXT
+            is_replacing = is_whole or (
+                _is_alike(one.text, term.text) and bool(touched or _restates(replacement, at, statement))
+            )
+        else:
+            is_replacing = bool(touched) or (is_alone and _restates(replacement, at, statement))
+        is_exchanged = one.text in statement and one.text != term.text
+        is_part = one.text != term.text and term.text in _COMPONENT.split(one.text)
+        if not is_replacing or is_part or (is_exchanged and len(touched) < 2):
+            continue
         shared = context & _context(replacement, at)
-        if (
-            one.text not in statement
-            and len(shared) >= min(2, len(context))
-            and (best is None or len(shared) > len(best.shared))
-        ):
-            best = _Other(one, shared, touched)
-    if best is None or span.share < VERBATIM:
+        if len(shared) >= min(2, len(context)) and (best is None or len(shared) > len(best.shared)):
+            unit = other.unit if one.text == term.text else ""
+            best = _Other(one, other.spellings, unit, shared, touched, is_exchanged)
+    if best is None or (has_same and len(best.touched) < 2) or (best.is_exchanged and not has_same):
+        return None
+    if span.share < VERBATIM or best.is_exchanged or term.kind == "name":
         return best
     whole = {one.text for one in replacement.terms[span.start : span.end]} & statement.distinct
     return best._replace(shared=frozenset(whole), quoted_characters=len(statement.text))
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Return whether two names have most of their start and end in common, and neither is a part of the other."""
+    start = _shared_start(one, other)
+    end = _shared_start(one[start:][::-1], other[start:][::-1])
+    shorter, longer = sorted((one, other), key=len)
+    rest = longer[len(shorter) :] if longer.startswith(shorter) else ""
+    is_part = len(rest) > MINIMUM_REST or (rest != "" and not rest.isalnum()) or longer.endswith(f"/{shorter}")
+    return not is_part and 2 * (start + end) >= max(len(one), len(other))
+
+
+def _restates(replacement: Passage, position: int, statement: Passage) -> bool:
+    """Return whether the clause around a value has only this value, and words that the statement has too."""
+    own = replacement.terms[position]
+    around = [one for one in replacement.sentence_at(position) if one is not own]
+    shared = sum(one.text in statement for one in around)
+    is_only = all(one.kind != own.kind for one in around)
+    return is_only and shared >= MINIMUM_CONTEXT and shared >= REPEATED * len(around)
 
 
 def _touching(passage: Passage, position: int) -> frozenset[tuple[int, str]]:
@@ -263,32 +357,39 @@ class _Support:
 
         Of a quoted statement both are needed: only the same statement with that value supports it.
         """
-        text = re.escape(other.value.text)
-        pattern = re.compile(rf"(?<![\w.]){text}(?!\d)" if other.value.kind == "number" else text)
+        text = "|".join(map(re.escape, other.spellings))
+        is_count = is_number(other.value)
+        start, end = (r"[A-Za-z0-9_.]", r"\d") if is_count else (r"\w", r"\w")
+        unit = rf"[ -]?{re.escape(other.unit)}" if other.unit else ""
+        pattern = re.compile(rf"(?<!{start})(?:{text}){unit}(?!{end})", re.IGNORECASE)
         words = [word.casefold() for word in other.shared]
         touching = [term.casefold() for _, term in other.touched]
         around = other.quoted_characters or SUPPORT_CHARACTERS
-        decide = all if other.quoted_characters else any
+        decide = all if other.quoted_characters or other.is_exchanged else any
+        needed = (len(words) if touching else 1) if is_count else MINIMUM_CONTEXT
+        least = len(touching) if other.is_exchanged else 1
         for source in self._sources:
             for match in islice(pattern.finditer(source), MAXIMUM_OCCURRENCES):
                 near, close = (
                     source[max(0, match.start() - room) : match.end() + room].casefold()
                     for room in (around, CLOSE_CHARACTERS)
                 )
-                if decide((any(word in close for word in touching), all(word in near for word in words))):
+                is_near = sum(word in near for word in words) >= min(needed, len(words))
+                is_close = sum(word in close for word in touching) >= least if touching else is_near
+                if decide((is_close, is_near)):
                     return True
         return False
 
     def mentions(self, name: str) -> bool:
         """Return whether a source has a name, in whatever case, or sources have all its parts.
 
-        The parts of a web address support nothing: many are common words.
+        The parts of a web address and numbers support nothing: many are common.
         """
         if any(name in source for source in self._sources):
             return True
-        if name.startswith(WEB):
-            return False
         parts = [part.casefold() for part in _NAME_PART.findall(name)]
+        if name.startswith(WEB) or not all(map(str.isalpha, parts)):
+            return False
         return all(any(part in source for source in self._lowered) for part in parts)
 
     @cached_property

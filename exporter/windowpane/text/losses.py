@@ -54,8 +54,9 @@ def worst_texts(data: FidelityEvaluated, content: Callable[[str], str | None]) -
 def fact_text(kind: str, outcome: str, text: str) -> str:
     """Return one fact with its fate; of a contradiction both sides."""
     stated, _, claimed = text.partition("\n")
+    claimed, _, values = claimed.partition("\n")
     if outcome == "contradicted" and claimed:
-        return f"{kind_label(kind)}: “{claimed}” where it was “{stated}”"
+        return f"{kind_label(kind)}{values and f' {values}'}: “{claimed}” where it was “{stated}”"
     return f"{outcome} {kind_label(kind)}: {stated}"
 
 

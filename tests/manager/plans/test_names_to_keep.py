@@ -189,7 +189,10 @@ def test_what_was_decided_and_what_remains_is_repeated_word_for_word() -> None:
 
 def test_a_repeated_line_announces_nothing_and_closes_its_marks() -> None:
     long = "We keep the parser of `" + "the_tables " * 40 + "` because it works."
-    texts = replies("We chose these because order matters:", "**Next steps:**", "Remaining: the `tables.", long)
+    bold = "**Parser**: it reads `a_table` and **no** other."
+    texts = replies(
+        "We chose these because order matters:", "**Next steps:**", "Remaining: the `tables.", long, bold
+    )
     text = summarize(
         [],
         goal="",
@@ -200,6 +203,7 @@ def test_a_repeated_line_announces_nothing_and_closes_its_marks() -> None:
     )
 
     assert "We chose these because order matters\n" in text
+    assert bold in text
     assert form_faults(text) == ()
 
 

@@ -60,11 +60,30 @@ def test_the_cut_keeps_the_newest_that_fit_and_is_before_a_call() -> None:
     assert "call" not in removed(with_call, open_calls=frozenset({"open"}))
 
 
-@pytest.mark.parametrize(("target", "expected"), [(10**6, 8_000), (7_500, 7_420), (1, 6_758)])
-def test_a_summary_has_the_room_below_the_target(target: int, expected: int) -> None:
-    """Of 27,034 usable tokens it has a quarter at least, and 8,000 at most."""
+@pytest.mark.parametrize("target", [10**6, 7_500, 1])
+def test_a_summary_has_a_share_of_the_usable_tokens_whatever_the_target(target: int) -> None:
     taken = snapshot([one for n in range(1, 9) for one in exchange(n, 2_500, turn=n)], limit=32_768)
     plan = plan_compaction(taken, target, CompactionBounds(tail_ratio=0.0))
+
+    assert plan is not None
+    assert plan.summary_tokens == int(0.35 * 27_034)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "expected"),
+    [
+        pytest.param(100, 6_000 + 2_500 // 2, id="half_of_what_is_new"),
+        pytest.param(22_000, 27_034 - 22_000, id="what_fits"),
+        pytest.param(26_000, (6_000 + 2_500) // 2, id="half_of_all"),
+    ],
+)
+def test_the_next_summary_has_less_room_only_where_the_call_would_not_fit(fixed: int, expected: int) -> None:
+    items = [
+        item("s", "system_prompt", fixed),
+        item("sum", "summary", 6_000, text=PREAMBLE),
+        item("a1", "assistant_response", 2_500, 1),
+    ]
+    plan = plan_compaction(snapshot(items, limit=32_768, turn=9), 1)
 
     assert plan is not None
     assert plan.summary_tokens == expected

@@ -1,13 +1,14 @@
 """Plans a compaction: the blocks that a summary replaces, and the groups that are retained.
 
 Retained are whole groups of the tail, cut at an exchange boundary if one is near, the user's messages as far as
-they fit, and everything that is never removed. The new summary carries on the previous one.
+they fit, and everything that is never removed. The new summary carries on the previous one, and has less room
+than it only where the call would not fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.window.blocks import Block
@@ -19,13 +20,11 @@ TAIL_TOKENS: Final = 15_000
 TAIL_RATIO: Final = 0.10
 USER_TOKENS: Final = 20_000
 USER_RATIO: Final = 0.15
-SUMMARY_TOKENS: Final = 8_000
+SUMMARY_TOKENS: Final = 10_000
 SUMMARY_RATIO: Final = 0.35
 """Both bounds also hold as a share of usable, so that a small window is not filled by its own summary."""
-SUMMARY_MINIMUM_RATIO: Final = 0.25
-"""A summary has the room below the target, but no less than this share of usable for lack of it."""
 SUMMARY_SHARE: Final = 0.5
-"""Share of the replaced tokens that a summary may have."""
+"""Share of the replaced tokens that a summary may have in addition to the earlier summaries among them."""
 TAIL_GRADES: Final = (1.0, 0.5, 0.25, 0.0)
 """Shares of the tail that are tried until the target can be met."""
 
@@ -106,10 +105,8 @@ def plan_compaction(
         plan = _plan(snapshot, groups, retained, bounds)
         if plan is None:
             continue
-        room = target_tokens - plan.remaining_tokens - plan.partial_tokens
-        least = min(plan.summary_tokens, int(SUMMARY_MINIMUM_RATIO * usable))
-        best = replace(plan, summary_tokens=max(least, min(plan.summary_tokens, room)))
-        if room >= least:
+        best = plan
+        if plan.remaining_tokens + plan.partial_tokens + plan.summary_tokens <= target_tokens:
             break
     return best
 
@@ -154,12 +151,18 @@ def _plan(
     if len(removed) == len(previous):
         return None
     tokens = sum(block.tokens for block in removed)
+    remaining = snapshot.tokens - tokens
+    repeated = sum(block.tokens for block in previous)
+    summary = min(
+        bounds.summary_tokens, bounds.summary_ratio * usable, repeated + SUMMARY_SHARE * (tokens - repeated)
+    )
+    fitting = max(SUMMARY_SHARE * tokens, usable - remaining - partial_tokens)
     return CompactionPlan(
         version=snapshot.version,
         removed=removed,
         partial_message=partial_message,
         partial_tokens=partial_tokens,
         previous=previous,
-        summary_tokens=int(min(bounds.summary_tokens, bounds.summary_ratio * usable, SUMMARY_SHARE * tokens)),
-        remaining_tokens=snapshot.tokens - tokens,
+        summary_tokens=int(min(summary, fitting)),
+        remaining_tokens=remaining,
     )

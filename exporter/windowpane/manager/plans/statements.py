@@ -26,6 +26,8 @@ _OPEN: Final = re.compile(
     r"|\b(?:to-?do|next(?: steps?)?|remain(?:s|ing)|still|not yet|yet to|follow-?up|pending|blocked)\b",
     re.IGNORECASE,
 )
+_MARKS: Final = re.compile(r"^(?:[#>\s]|[-*+]\s)+")
+"""Marks of headings, quotations and lists."""
 
 
 class Statements(NamedTuple):
@@ -51,7 +53,7 @@ def statements_of(blocks: Iterable[Block]) -> Statements:
         if block.content_type not in MESSAGE_TYPES or text.lstrip().startswith("<"):
             continue
         for sentence in sentences(text[:MESSAGE_CHARACTERS]):
-            line = sentence[:MAXIMUM_CHARACTERS].strip(" #*->")
+            line = _MARKS.sub("", sentence)[:MAXIMUM_CHARACTERS].rstrip()
             if len(line) < MINIMUM_CHARACTERS:
                 continue
             if DECISION.search(line) or REASON.search(line) or _CHOICE.search(line):

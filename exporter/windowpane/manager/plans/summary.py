@@ -47,10 +47,10 @@ WHOLE: Final[tuple[Section, ...]] = ("goal", "progress", "lookup")
 SHARES: Final[dict[Section, float]] = {
     "constraints": 0.15,
     "decisions": 0.10,
-    "state": 0.15,
+    "state": 0.10,
+    "messages": 0.40,
     "errors": 0.15,
-    "messages": 0.25,
-    "artifacts": 0.20,
+    "artifacts": 0.10,
 }
 """Shares of the rest of the budget, rules first; unused tokens go to the next sections."""
 LOOKUP_LINES: Final = 3
@@ -91,7 +91,7 @@ def render_sections(
         cost = counter.count(HEADINGS[name]) + 1
         retained: list[str] = []
         for line in reversed(lines):
-            tokens = counter.count(line) + 2
+            tokens = counter.count(f"- {line}\n")
             if cost + tokens <= limit:
                 cost += tokens
                 retained.append(line)
@@ -221,11 +221,15 @@ def summarize(
 
 def _closed(line: str) -> str:
     """Return *line* as one that stands alone: it announces nothing, and has no mark that is not closed."""
-    line = line.rstrip("*: ")
+    line = _ANNOUNCEMENT.sub(r"\1", line)
     for mark in ("**", "`"):
         if line.count(mark) % 2:
-            line = line.replace(mark, "")
+            line = "".join(line.rpartition(mark)[::2])
     return line
+
+
+_ANNOUNCEMENT: Final = re.compile(r"[:\s]+(\**)$")
+"""End of a line that announces the next one."""
 
 
 class Artifacts(NamedTuple):
