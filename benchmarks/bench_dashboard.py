@@ -55,7 +55,7 @@ SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 CHART = ".js-plotly-plot .main-svg"
 TABLE = "[data-testid=stDataFrame] canvas"
 
-PANEL_TITLE = "document.querySelector('.st-key-block_panel strong')?.textContent"
+PANEL = "document.querySelector('.st-key-block_panel')?.textContent"
 
 MOMENT = """([shown, settled]) => {
   const element = document.querySelector(shown);
@@ -253,10 +253,10 @@ def open_blocks(context: BrowserContext, url: str, middle: int) -> None:
         block.evaluate("block => block.scrollIntoView({block: 'center'})")  # not below the navigation
         started = time.perf_counter()
         block.click(force=True)
-        page.wait_for_function(f"window.lastBlock !== ({PANEL_TITLE})", timeout=PATIENCE)
+        page.wait_for_function(f"window.lastBlock !== ({PANEL})", timeout=PATIENCE)
         page.wait_for_selector(SETTLED, timeout=PATIENCE)
         times.append(1_000 * (time.perf_counter() - started))
-        page.evaluate(f"window.lastBlock = {PANEL_TITLE}")
+        page.evaluate(f"window.lastBlock = {PANEL}")
     above(f"opening a block (slowest {max(times[1:]):,.0f} ms)", median(times[1:]), BLOCK_MILLISECONDS)
     page.close()
 

@@ -62,7 +62,7 @@ def test_the_first_uses_and_the_last_are_named() -> None:
         (replace(REMOVAL, evicted=None), EVICTION),
         (
             replace(REMOVAL, removed_blocks=3, policy="", reason="", evicted=None),
-            "Removed with 2 other blocks.",
+            "Removed with 2 other items.",
         ),
         (replace(REMOVAL, kind="archived", evicted=None), "Archived by type ttl: older than 8 turns."),
         (

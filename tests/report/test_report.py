@@ -147,7 +147,7 @@ class TestContent:
         assert (session.evicted_blocks, session.evicted_tokens) == (0, 53_298)
         assert report.headline.endswith("; 53,298 tokens removed.")
         text = " ".join(to_text(report).split())
-        assert "Removals 0 blocks, 53,298 tokens turn 2 unknown – 53.3k freed cause unknown" in text
+        assert "Removals 0 items, 53,298 tokens turn 2 unknown – 53.3k freed cause unknown" in text
         assert "53,298 tokens removed: cause unknown" in to_html(report)
         assert "<td>unknown</td><td>–</td><td>53,298</td><td>cause unknown</td>" in to_html(report)
 

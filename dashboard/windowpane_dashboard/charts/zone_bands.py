@@ -82,8 +82,8 @@ def _add_span(
 
 
 def _add_compaction(figure: go.Figure, turns: pd.DataFrame, palette: Palette, *, top: float) -> None:
-    """Add the level at which the agent compacts; before it was known, the first known one."""
-    level = turns["compaction_tokens"].bfill()
+    """Add the level at which the agent compacts, from the turn on at which it was known."""
+    level = turns["compaction_tokens"]
     level = level[(level <= top) & (level < turns["limit_tokens"])]
     level = level[level.ne(level.shift()) | level.ne(level.shift(-1))]
     if len(level):

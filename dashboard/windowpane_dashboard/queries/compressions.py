@@ -145,8 +145,8 @@ def damage_summary(recorded: Sequence[EvaluatedCompression]) -> str:
     """Return how many compactions did damage, and of how many that is unknown."""
     done = [one for one in recorded if one.data.outcome == "accepted"]
     damaged, unknown = sum(any(one.damage) for one in done), sum(one.is_unknown for one in done)
-    rest = f"; of {unknown:,} it is unknown" if unknown else ""
-    return f"{damaged or 'None'} of {count(len(done), 'compaction')} lost or contradicted something{rest}."
+    rest = f"; the loss of {unknown:,} is unknown" if unknown else ""
+    return f"{damaged:,} of {count(len(done), 'compaction')} lost or contradicted something{rest}."
 
 
 def compression_label(compression: EvaluatedCompression) -> str:

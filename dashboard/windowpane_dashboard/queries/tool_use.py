@@ -46,9 +46,9 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
     if len(rest):
         rows.append(("all others", "", None, int(rest["blocks"].sum()), int(rest["tokens"].sum())))
     rows.append(("sum", "", None, int(fill["blocks"].sum()), total))
-    frame = pd.DataFrame(rows, columns=["component", "tool or content", "file or command", "blocks", "tokens"])
+    frame = pd.DataFrame(rows, columns=["component", "tool or content", "file or command", "items", "tokens"])
     frame["share"] = frame["tokens"] / total if total else 0.0
-    return frame[["tokens", "share", "component", "tool or content", "file or command", "blocks"]]
+    return frame[["tokens", "share", "component", "tool or content", "file or command", "items"]]
 
 
 def end_of(target: str, characters: int) -> str | None:
@@ -63,7 +63,7 @@ def uses_frame(uses: Sequence[ToolUse]) -> pd.DataFrame:
         {
             "tool": [use.tool for use in uses],
             "file or command": [end_of(use.target, TARGET_CHARACTERS) for use in uses],
-            "blocks": [use.blocks for use in uses],
+            "items": [use.blocks for use in uses],
             "tokens entered": [use.tokens for use in uses],
             "tokens in all calls": [use.carried_tokens for use in uses],
             "≈ cost": pd.array([use.dollars for use in uses], dtype="Float64"),

@@ -14,7 +14,7 @@ from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import new_input_dollars
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
-from windowpane.text.formats import UNKNOWN, count
+from windowpane.text.formats import UNKNOWN
 from windowpane.text.labels import COMPONENT_LABELS, content_name
 from windowpane_dashboard.queries.timeline import Timeline
 
@@ -126,10 +126,9 @@ _CAUSES: Final = {
 
 def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return removed blocks with the policy's reason, their replacement, and when they were needed again."""
-    names = {row.block_id: _with_tokens(block_name(row), row.tokens) for row in rows}
+    names = {row.block_id: block_name(row) for row in rows}
     if window is not None:
-        replacements = zip(window["block"], window["what"], window["tokens"], strict=True)
-        names |= {block: _with_tokens(what, size) for block, what, size in replacements}
+        names |= dict(zip(window["block"], window["what"], strict=True))
     return pd.DataFrame(
         {
             "what": [block_name(row) for row in rows],
@@ -144,10 +143,6 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
             "block": [row.block_id for row in rows],
         }
     )
-
-
-def _with_tokens(what: str, size: int) -> str:
-    return f"{what.partition(' of ')[0]}, {count(size, 'token')}"
 
 
 def removal_text(row: BlockRow) -> str:

@@ -133,7 +133,7 @@ def _rules(store: EventReader, compression: EvaluatedCompression) -> None:
         return
     rules = reported_rules(compression.rules, compression.turn, store.content)
     lost = [sentence(rule.label) for rule in rules.lost if rule.text]
-    widgets.show_text("\n".join([f"{rules.summary}.", *lost]))
+    widgets.show_text("\n".join([sentence(rules.summary), *lost]))
 
 
 def _facts(store: EventReader, fidelity: FidelityEvaluated | None) -> None:

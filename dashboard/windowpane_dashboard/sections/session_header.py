@@ -97,7 +97,9 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
 
 def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
     used, share, zone = row.used_tokens, row.utilization, row.zone
-    label, call = "Window, next call", "of the next call"
+    label, call = "Window now", "with what came in since the call"
+    if timeline.open_turn is None and not timeline.turns.empty:
+        label, call = f"Window after turn {timeline.turns['turn'].iloc[-1]}", "with the reply to the call"
     fullest = None if alert is None else timeline.fullest(alert.fired_turn)
     if alert is not None and fullest is not None:
         used, share, zone = round(fullest[0]), fullest[1], fullest[2]
@@ -112,7 +114,7 @@ def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tupl
 def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     facts, text = timeline.facts, UNKNOWN
     if facts is not None:
-        text = f"{facts.damaged:,} of {facts.total:,}"
+        text = f"{facts.damaged:,} of {count(facts.total, 'fact')}"
     elif not row.compressions and not row.evicted_tokens:
         text = "0"
     if timeline.lost_rules:

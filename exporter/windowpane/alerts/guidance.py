@@ -31,12 +31,12 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "Look at the largest component. If it is tool results, remove or summarize the old ones.",
             "Start a compaction, or continue in a new window.",
-            "If compactions ran and the window is still red, see `cannot_compress` and the pinned blocks.",
+            "If compactions ran and the window is still red, see `cannot_compress` and the pinned items.",
             "If this agent always ends here, give it a larger window or a lower compaction threshold.",
         ),
     ),
     "eviction_rate": Guidance(
-        "More than a handful of blocks were removed per turn, for several turns and not all at once.",
+        "More than a handful of items were removed per turn, for several turns and not all at once.",
         "The working set is larger than the window. Content that is removed now is likely to be needed again, "
         "which costs a call, its tokens and the prompt cache.",
         "'Evicted blocks' by policy and content type; 'Regrets' are those that were needed again.",
@@ -61,9 +61,9 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "One turn added several times as many tokens as the turns before it.",
         "A single unbounded tool result is the commonest way to lose a window. The forecast of turns until red "
         "is worth less for some turns after it.",
-        "The session page marks the turn; select it to see which block came in.",
+        "The session page marks the turn; select it to see which item came in.",
         (
-            "Find the block and the tool that produced it.",
+            "Find the item and the tool that produced it.",
             "Give that tool a limit (lines, matches, bytes) or a pager.",
             "If the content is needed only in part, mask it and let the agent fetch the part.",
         ),
@@ -126,7 +126,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The call failed or was made with content cut away in a hurry.",
         "'Overflows' by outcome: reduced and retried is a near miss, failed is an outage of that agent.",
         (
-            "See the outcome. If the retry succeeded, look at the blocks that were reduced for it.",
+            "See the outcome. If the retry succeeded, look at the items that were reduced for it.",
             "Lower the threshold at which compaction starts, so that this is not reached.",
             "If the estimate was far off, name the model as the provider does, so that its tokenizer is used.",
         ),
@@ -134,11 +134,11 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     "cannot_compress": Guidance(
         "Everything that may be removed was removed, and the window is still over its threshold.",
         "The agent cannot continue in this window.",
-        "The session page, 'The window at this turn': all blocks are pinned, referenced or in the last exchange.",
+        "The session page, 'The window at this turn': all items are pinned, referenced or in the last exchange.",
         (
-            "Unpin or shorten pinned blocks; a pinned file belongs in a tool, not in the window.",
+            "Unpin or shorten pinned items; a pinned file belongs in a tool, not in the window.",
             "Continue in a new window.",
-            "If a single block is larger than the window, split it before it is added.",
+            "If a single item is larger than the window, split it before it is added.",
         ),
     ),
     **{

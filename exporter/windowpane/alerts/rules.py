@@ -115,8 +115,8 @@ RULES: Final[tuple[Rule, ...]] = (
         metric="context_window_utilization_ratio",
     ),
     Rule(
-        "eviction_rate", "Many blocks removed", "warning", "level", "eviction_rate", "above", "blocks_per_turn",
-        "{value} blocks removed per turn, above {threshold} for {turns} turns",
+        "eviction_rate", "Many items removed", "warning", "level", "eviction_rate", "above", "blocks_per_turn",
+        "{value} items removed per turn, above {threshold} for {turns} turns",
         "Cap tool results, or raise the limit.",
         threshold=5.0, sustained_turns=3, metric="context_window_eviction_rate_blocks_per_turn",
     ),
@@ -130,7 +130,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "burn_rate_spike", "Sudden growth", "info", "occurrence", "velocity.spiked", "occurs", "tokens",
         "one turn added {value} tokens, more than {threshold}",
-        "Find the block that was added; cap that tool's output at ingest.",
+        "Find the item that was added; cap that tool's output at ingest.",
         nature="anomaly", metric="context_window_velocity_spikes_total",
     ),
     Rule(

@@ -80,7 +80,7 @@ def _user(use: BlockUse) -> str:
 def _removal(removal: BlockRemoval) -> str:
     cause = _CAUSES.get(removal.kind, removal.kind.capitalize())
     policy = f" by {removal.policy.replace('_', ' ')}" if removal.policy not in ("", "compaction") else ""
-    together = f" with {count(removal.removed_blocks - 1, 'other block')}" if removal.removed_blocks > 1 else ""
+    together = f" with {count(removal.removed_blocks - 1, 'other item')}" if removal.removed_blocks > 1 else ""
     reason = f": {removal.reason}" if removal.reason else ""
     return f"{cause}{policy}{together}{reason}.{_scores(removal)}"
 

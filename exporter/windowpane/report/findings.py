@@ -449,7 +449,7 @@ def _lost_content(data: SessionEvidence) -> Iterator[Finding]:
     largest = sorted(again, key=lambda item: -item[1].tokens)[:EVIDENCE]
     yield Finding(
         "lost_content",
-        f"Compactions removed {count(len(again), 'block')} that the agent needed again "
+        f"Compactions removed {count(len(again), 'item')} that the agent needed again "
         f"({tokens_short(sum(regret.tokens for _, regret in again))} tokens)",
         "Pin what is used again, or compact older content first."
         if data.is_own

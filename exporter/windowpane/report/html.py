@@ -165,7 +165,7 @@ def _evictions(report: SessionReport) -> str:
         ]
         for item in report.evictions
     ]  # fmt: skip
-    return table("Removals", ("turn", "policy", "blocks", "tokens freed", "main reason"), rows)
+    return table("Removals", ("turn", "policy", "items", "tokens freed", "main reason"), rows)
 
 
 def _compressions(report: SessionReport) -> str:
@@ -217,7 +217,7 @@ def _costs_by_name(report: SessionReport) -> str:
 
 
 def _uses(report: SessionReport) -> str:
-    heads = ("tool", "file or command", "blocks", "tokens", "tokens in all calls", "share of the cost")
+    heads = ("tool", "file or command", "items", "tokens", "tokens in all calls", "share of the cost")
     rows = [
         [
             use.tool, use.target, str(use.blocks), formats.tokens(use.tokens), formats.tokens(use.carried_tokens),

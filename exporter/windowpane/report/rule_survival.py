@@ -74,7 +74,7 @@ class ReportedRules:
         fates = ", ".join(
             f"{self.counts[fate]} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if fate in self.counts
         )
-        return f"{percent(self.survival)} of {count(sum(self.counts.values()), 'rule')} visible: {fates}"
+        return f"of {count(sum(self.counts.values()), 'rule')}, {fates}"
 
 
 def reported_rules(data: RulesFollowed, turn: int, text_of: Callable[[str], str | None]) -> ReportedRules:

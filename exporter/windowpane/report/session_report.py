@@ -77,12 +77,12 @@ class ReportedEviction:
 
     @property
     def counted(self) -> str:
-        """The number of its blocks as `3 blocks`; unknown where only the tokens are recorded."""
-        return formats.count(self.blocks, "block") if self.blocks else formats.UNKNOWN
+        """The number of its blocks as `3 items`; unknown where only the tokens are recorded."""
+        return formats.count(self.blocks, "item") if self.blocks else formats.UNKNOWN
 
     @property
     def text(self) -> str:
-        """The removal and its reason: `3 blocks removed: masked`, `63,218 tokens removed: cause unknown`."""
+        """The removal and its reason: `3 items removed: masked`, `63,218 tokens removed: cause unknown`."""
         removed = self.counted if self.blocks else f"{formats.tokens(self.tokens_removed)} tokens"
         return f"{removed} removed: {self.reason}" if self.reason else f"{removed} removed"
 

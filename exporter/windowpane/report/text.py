@@ -229,7 +229,7 @@ def _evictions(report: SessionReport) -> list[str]:
     session = report.session
     if not report.evictions:
         return []
-    blocks = formats.count(session.evicted_blocks, "block")
+    blocks = formats.count(session.evicted_blocks, "item")
     title = f"Removals   {blocks}, {formats.tokens(session.evicted_tokens)} tokens"
     rows = [
         f"  turn {eviction.turn:>4}  {eviction.policy:<12} {eviction.counted:>11}  "
@@ -247,7 +247,7 @@ def _rewinds(report: SessionReport) -> list[str]:
     title = f"Went back   {branches} abandoned, {formats.tokens(total)} tokens"
     rows = [
         f"  turn {rewind.turn:>4}  {formats.count(rewind.turns, 'turn'):>9}  "
-        f"{formats.tokens_short(rewind.tokens):>6} in {formats.count(rewind.blocks, 'block')}"
+        f"{formats.tokens_short(rewind.tokens):>6} in {formats.count(rewind.blocks, 'item')}"
         for rewind in report.rewinds
     ]
     return [title, *_bounded(rows)]

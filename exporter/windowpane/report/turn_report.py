@@ -164,7 +164,7 @@ def _largest(report: TurnReport) -> list[str]:
         f"{' '.join(filter(None, (block_name(one.block), one.block.target)))}"
         for one in ordered
     ]
-    return _listed("Largest blocks, tokens", rows)
+    return _listed("Largest items, tokens", rows)
 
 
 def _removed(report: TurnReport) -> list[str]:
@@ -279,8 +279,8 @@ def _tables(report: TurnReport) -> str:
                   [[item.severity, item.alert, item.summary] for item in report.alerts]),
             table("Notes of readers", ("written", "note"),
                   [[formats.local(note.at), note.text or note.kind] for note in report.notes]),
-            table("Removed at this turn", ("what", "tokens", "since turn", "how", "why", "block"), removed),
-            table("Blocks of the window", ("what", "tokens", "since turn", "block", "text"), blocks),
+            table("Removed at this turn", ("what", "tokens", "since turn", "how", "why", "item"), removed),
+            table("Items of the window", ("what", "tokens", "since turn", "item", "text"), blocks),
             table("Events of the turn", ("seq", "event", "what"),
                   [[str(event.seq), event.type, event.text] for event in report.events]),
         ]

@@ -108,7 +108,7 @@ def _history_rewound(data: e.HistoryRewound) -> str:
     point = "the start" if data.last_kept is None else data.last_kept
     return (
         f"Went back to {point}: a branch of {count(data.turns, 'turn')} with {tokens(data.tokens)} tokens "
-        f"in {count(data.blocks, 'block')} was abandoned."
+        f"in {count(data.blocks, 'item')} was abandoned."
     )
 
 
@@ -298,11 +298,11 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
-    "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier block')}.",
+    "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier item')}.",
     "blocks.evicted": _blocks_evicted,
     "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (
-        f"Not sent back: {count(len(data.block_ids), 'block')} of the reply ({tokens(data.tokens)} tokens)."
+        f"Not sent back: {count(len(data.block_ids), 'item')} of the reply ({tokens(data.tokens)} tokens)."
     ),
     "static_content.removed": lambda data: (
         f"No longer sent: {count(len(data.block_ids), 'system prompt or tool definition')}"

@@ -69,8 +69,8 @@ COUNT_SOURCE_LABELS: Final[dict[str, str]] = {
     "estimate": "estimated",
 }
 RULE_FATE_LABELS: Final[dict[RuleFate, str]] = {
-    "kept": "word for word",
-    "reworded": "in other words",
+    "kept": "kept word for word",
+    "reworded": "kept in other words",
     "restored": "put back",
     "lost": "lost",
     "contradicted": "reversed or changed",

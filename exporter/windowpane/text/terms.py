@@ -9,7 +9,7 @@ TERMS: Final[dict[str, str]] = {
     "live": "it has not ended, and its last event is at most 15 minutes old",
     "yellow, orange, red": "how full the window is; the chart shows where each starts",
     "overflow": "a call that does not fit the window with room for its reply",
-    "block": "one message, tool call, tool result or definition in the window",
+    "item": "one message, tool call, tool result or definition in the window; events and metrics call it a block",
     "compaction": "content was replaced by less content, mostly by a summary",
     "fact": "a rule, request, decision, open item, failed command or file in content that was removed",
     "needed again": "removed content that the agent fetched, added or named again within 20 turns",
@@ -35,7 +35,7 @@ ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "compare": ("compaction", "overflow", "needed again"),
     "trends": ("compaction", "≈"),
     "replay": ("compaction", "overflow", "needed again", "rules visible"),
-    "alerts": ("firing", "live", "yellow, orange, red", "overflow", "block"),
+    "alerts": ("firing", "live", "yellow, orange, red", "overflow"),
     "audit": ("chain",),
 }  # fmt: skip
 """The terms of each page of the dashboard."""

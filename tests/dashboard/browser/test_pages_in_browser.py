@@ -75,7 +75,8 @@ def test_a_deep_link_opens_the_turn_and_a_click_changes_it(site: Callable[..., A
         page.mouse.click(pane["x"] + pane["width"] * 0.5, pane["y"] + pane["height"] * 0.6)
 
     def click_mark() -> None:
-        mark = _box(plot.locator(".textpoint", has_text="N").first)
+        uid = plot.evaluate("plot => plot._fullData.find(trace => trace.name === 'needed again').uid")
+        mark = _box(plot.locator(f".trace{uid} path.point").first)
         page.mouse.click(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
 
     _until_heading(page, "Turn 15:", click_pane)

@@ -157,7 +157,9 @@ def test_the_worst_compression_is_read_first_unless_a_turn_is_chosen() -> None:
     assert [compression_label(recorded[at]) for at in worst_first(recorded)] == [
         "turn 5: contradicted 1", "turn 20: lost 7", "turn 9: loss unknown",
     ]  # fmt: skip
-    assert damage_summary(recorded) == "2 of 3 compactions lost or contradicted something; of 1 it is unknown."
+    assert (
+        damage_summary(recorded) == "2 of 3 compactions lost or contradicted something; the loss of 1 is unknown."
+    )
     assert first_to_read(recorded, 12, is_turn_chosen=False) == 0
     assert first_to_read(recorded, 12, is_turn_chosen=True) == 1
     assert first_to_read(recorded[1:2], 30, is_turn_chosen=False) == 0

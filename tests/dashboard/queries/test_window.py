@@ -34,8 +34,8 @@ def test_removed_blocks_name_their_replacement(small_store: SqliteStore) -> None
 
     removed = removed_blocks(small_store, "refactor-api", 21, window).set_index("removed")
 
-    assert set(removed.loc[17, "replaced by"]) == {"placeholder, 20 tokens"}
-    assert set(removed.loc[14, "replaced by"]) == {"summary, 640 tokens"}
+    assert set(removed.loc[17, "replaced by"]) == {"placeholder of read"}
+    assert set(removed.loc[14, "replaced by"]) == {"summary"}
 
 
 def test_an_empty_list_of_removed_blocks_is_explained(small_store: SqliteStore) -> None:

@@ -67,7 +67,7 @@ def test_a_lost_rule_is_named_in_the_headline_the_losses_and_the_alert(
     losses = page_text(open_page("session", session="s", tab="compressions"))
 
     assert "[1 rule lost](" in losses
-    assert "33% of 3 rules visible: 1 word for word, 2 lost." in losses
+    assert "Of 3 rules, 1 kept word for word, 2 lost." in losses
     assert "Lost, user: Never push without asking" in losses
     linked = page_text(open_page("session", session="s", alert="rule_lost:1")).replace("\\", "")
     assert "Lost rules: 1; lost, user: Never push without asking." in linked
