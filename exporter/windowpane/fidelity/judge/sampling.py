@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS
+from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
@@ -23,7 +23,6 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import (
     Evaluation,
     JudgedCompression,
-    JudgeSettings,
     judge_compression,
     text_of,
 )
@@ -53,7 +52,8 @@ class JudgeSampling:
     """Timeout of one model call."""
     max_calls: int | None = None
     """Calls of the model, for all sessions together; None for no bound."""
-    judging: JudgeSettings | None = None
+    replicates: int = MINIMUM_REPLICATES
+    """Times that each question is asked."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.rate <= 1.0:
@@ -62,6 +62,8 @@ class JudgeSampling:
         for name, count in counts.items():
             if count is not None and count < 1:
                 raise ConfigurationError(name, f"{count}", expected=">= 1")
+        if self.replicates < MINIMUM_REPLICATES:
+            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
 
 
 class CallsSpentError(Exception):
@@ -102,7 +104,7 @@ class SampledJudge:
             compression,
             judge_name=self.name,
             digest=digest,
-            settings=self.sample.judging,
+            replicates=self.sample.replicates,
             limit=self.sample.questions,
             write=self.sample.writes_questions,
         )
@@ -155,9 +157,7 @@ class JudgedSession:
         return self._evaluate(self._next(event_id, tuple(removed), tuple(window)))
 
     def _next(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> JudgedCompression:
-        removed_ids = {block.id for block in removed}
-        recoverable = any(block.handle is not None and block.replaces in removed_ids for block in window)
-        compression = JudgedCompression(event_id, removed, window, recoverable, self._earlier)
+        compression = JudgedCompression(event_id, removed, window, self._earlier)
         text = text_of([block for block in removed if block.content_type != "summary"])
         self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
         return compression
