@@ -94,8 +94,6 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
-    for period in ranged.releases:
-        figure.add_vline(x=period, line={"color": palette.outline, "width": 1, "dash": "dot"})
     new = [f"{period:%Y-%m-%d}, new: {_listed(names)}" for period, names in ranged.releases.items()]
     figure.add_scatter(
         x=list(ranged.releases), y=[0] * len(new), mode="markers", showlegend=False,
@@ -109,6 +107,11 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         xaxis=axis(
             palette,
             showgrid=False,
+            showspikes=True,
+            spikemode="across",
+            spikethickness=1,
+            spikedash="dot",
+            spikecolor=palette.outline,
             type="date",
             range=(first, last),
             tickformat="%b %-d",
