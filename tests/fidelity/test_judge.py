@@ -385,8 +385,8 @@ class TestTheEvent:
         assert model.asked == []
 
     def test_questions_of_earlier_compressions_are_repeated(self) -> None:
-        earlier = Question("Which port is used?", "recall", "8443")
-        compression = self.compression("nothing", earlier="port=8443", carried=(earlier,))
+        earlier = Question("Which port is used?", "recall", "8443", is_confirmed=True)
+        compression = self.compression("nothing", carried=(earlier,))
 
         found = self.evaluate(compression, ScriptedModel(["UNKNOWN"]))
 

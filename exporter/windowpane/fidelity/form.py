@@ -66,8 +66,7 @@ _TITLE: Final = re.compile(
     r"([A-Za-z][A-Za-z /&]{3,40})(?: \([^()\n]{1,60}\))?[*_]{0,2}(?::|\s{0,9}$)"
 )
 _TAG: Final = re.compile(
-    r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
-    r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
+    rf"(?m)^ {{0,8}}<(/?)(state_snapshot|summary|analysis|{'|'.join(TEMPLATES['Gemini CLI'])})>"
 )
 _UNENDED: Final = pattern_of("unended")
 """The end of a line within a sentence; a list of names, a path or code does not end so."""

@@ -124,7 +124,7 @@ def judge(
     dropped: list[Question] = []
     try:
         for question in questions:
-            key = yield from _key(asker, original, question)
+            key = question.expected if question.is_confirmed else (yield from _key(asker, original, question))
             if key is None:
                 dropped.append(question)
             else:
@@ -240,10 +240,8 @@ class JudgedCompression:
     removed: tuple[Block, ...]
     visible: tuple[Block, ...]
     """Everything that the model could see afterwards."""
-    earlier: str = ""
-    """Text removed by earlier compressions of the session, so that a chain is judged against its start."""
     carried: tuple[Question, ...] = ()
-    """Questions with keys from earlier compressions, asked again."""
+    """Questions with keys from earlier compressions, asked again, so that a chain is judged against its start."""
 
     @property
     def recoverable(self) -> bool:
@@ -264,7 +262,7 @@ class Evaluation:
     def keyed(self) -> tuple[Question, ...]:
         """The questions with the original's answers, to be asked again after the next compression."""
         judged = () if self.judgment is None else self.judgment.judged
-        return tuple(replace(item.question, expected=item.key) for item in judged)
+        return tuple(replace(item.question, expected=item.key, is_confirmed=True) for item in judged)
 
 
 def judge_compression(
@@ -287,12 +285,12 @@ def judge_compression(
         return Evaluation(
             FidelityEvaluated("judge", None, coverage, of=compression.event_id, judge=judge_name, reason=reason)
         )
-    original = "\n\n".join(part for part in (compression.earlier, text_of(removed)) if part)
+    original = text_of(removed)
     carried = compression.carried[-(limit // 2) :] if limit > 1 else ()
     room = limit - len(carried)
     fresh: tuple[Question, ...] = ()
     if write:
-        fresh = yield from write_questions(text_of(removed), limit=room)
+        fresh = yield from write_questions(original, limit=room)
     fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
     judgment = yield from judge(

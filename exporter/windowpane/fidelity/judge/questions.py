@@ -58,6 +58,8 @@ class Question:
     """The right answer; empty if the original gives it."""
     dimension: Dimension | None = None
     """Overrides the dimension of its kind."""
+    is_confirmed: bool = False
+    """True where the original is known to give the expected answer."""
 
     @property
     def measures(self) -> Dimension:

@@ -24,14 +24,11 @@ from windowpane.fidelity.judge.judge import (
     Evaluation,
     JudgedCompression,
     judge_compression,
-    text_of,
 )
 from windowpane.fidelity.judge.questions import Question
 
 IDLE_SECONDS: Final = 5.0
 """Time without work after which the thread ends."""
-EARLIER_CHARS: Final = 400_000
-"""Characters of the text that earlier compressions of a session removed, the newest."""
 
 _log = logging.getLogger(__name__)
 
@@ -140,30 +137,22 @@ class JudgedSession:
         self._judge = judge
         self._digest = digest
         self._deliver = deliver
-        self._earlier = ""
         self._carried: tuple[Question, ...] = ()
 
     def offer(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> None:
         """Queue a compression if it is in the sample; called with the session's lock held. Never raises."""
         try:
             if self._judge.chooses(event_id):
-                compression = self._next(event_id, tuple(removed), tuple(window))
-                self._judge.submit(lambda: self._deliver(self._evaluate(compression).event))
+                compression = JudgedCompression(event_id, tuple(removed), tuple(window))
+                self._judge.submit(lambda: self._deliver(self.judge(compression).event))
         except Exception:  # noqa: BLE001 (telemetry never harms the agent)
             _log.exception("a compression could not be offered to the judge")
 
-    def judge(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> Evaluation:
-        """Return the judgment of a compression, asked on this thread, whether or not it is in the sample."""
-        return self._evaluate(self._next(event_id, tuple(removed), tuple(window)))
+    def judge(self, compression: JudgedCompression) -> Evaluation:
+        """Judge one compression on this thread, whether or not it is in the sample.
 
-    def _next(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> JudgedCompression:
-        compression = JudgedCompression(event_id, removed, window, self._earlier)
-        text = text_of([block for block in removed if block.content_type != "summary"])
-        self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
-        return compression
-
-    def _evaluate(self, compression: JudgedCompression) -> Evaluation:
-        """Judge one compression; none of the same session is judged at the same time."""
+        None of the same session is judged at the same time.
+        """
         judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
         self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
         return judged
