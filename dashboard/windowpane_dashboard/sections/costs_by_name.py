@@ -12,7 +12,7 @@ import streamlit as st
 from windowpane.report.composition import NAME_KINDS, NamedCost, NameKind, costs_by_name, servers_of
 from windowpane.store.clickhouse.fallback import ReadsWithFallback
 from windowpane.store.reads.tool_use import COMPARED_SESSIONS
-from windowpane.store.records import Composition, SessionRow
+from windowpane.store.records import Composition
 from windowpane.text.formats import count, dollars
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS
@@ -34,14 +34,9 @@ SHARE_NOTE: Final = "cost by the share of the tokens that the calls sent"
 
 
 def costs_by_name_section(
-    reads: ReadsWithFallback,
-    composition: Composition,
-    sessions: Sequence[SessionRow],
-    position: TrendAddress,
-    *,
-    page: str,
+    reads: ReadsWithFallback, composition: Composition, total: float, position: TrendAddress, *, page: str
 ) -> None:
-    """Draw the names that cost most in the *sessions* of the range and the repository of the page."""
+    """Draw the names that cost most in the sessions of the range and the repository, which cost *total*."""
     st.subheader("What costs most", anchor=False, divider="grey")
     options = {**KINDS, **{f"{SERVER}{name}": f"tool of {name}" for name in servers_of(composition.content)}}
     top = position.top or "tool"
@@ -59,7 +54,6 @@ def costs_by_name_section(
         return
     kind: NameKind = next((kind for kind in NAME_KINDS if kind == top), "tool")
     server = None if top in KINDS else top.removeprefix(SERVER)
-    total = sum(row.cost_dollars or 0.0 for row in sessions)
     _names(costs_by_name(composition.content, kind, server=server), kind, composition, total)
 
 

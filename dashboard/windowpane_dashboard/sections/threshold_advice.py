@@ -31,7 +31,7 @@ def threshold_section(snapshot: StoreSnapshot, *, omits_first: bool = False) -> 
     if not advice:
         few = f"no agent has {MINIMUM_COMPACTIONS} recorded compactions and a price"
         return f"No level of compaction can be compared: {few}."
-    st.subheader("When to compact", anchor=False, divider="grey")
+    st.subheader("When to compact, over the recorded sessions of each agent", anchor=False, divider="grey")
     frames = {one.agent: level_frame(one) for one in advice}
     columns = [name for name in LEVEL_COLUMNS if any((frame[name] != UNKNOWN).any() for frame in frames.values())]
     for number, one in enumerate(advice):

@@ -84,8 +84,8 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
     if not result.hits:
         return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
-    least = "" if result.is_whole else "at least "
-    passages = f"{least}{count(len(sessions), 'session')} ({count(len(result.hits), 'passage')})"
+    least, first = ("", "") if result.is_whole else ("at least ", "the first ")
+    passages = f"{least}{count(len(sessions), 'session')} ({first}{count(len(result.hits), 'passage')})"
     return f"Found in {passages}{f', and in {noted}' if notes else ''}."
 
 

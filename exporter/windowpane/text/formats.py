@@ -102,7 +102,7 @@ def decimal(value: float | None) -> str:
 
 def rate(value: float, *, signed: bool = False) -> str:
     """Return a number of something per turn or per 100 calls, or a multiple: `2.5`, `+2.5`."""
-    return f"{value:+.1f}" if signed else f"{value:.1f}"
+    return f"{value:+.1f}".replace("-", "−") if signed else f"{value:.1f}"
 
 
 def reduction(value: float | None) -> str:
