@@ -38,7 +38,6 @@ TOKEN: Final = re.compile(
 NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
 MAXIMUM_NAME: Final = 200
-"""A longer token is not a name."""
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
 _CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
 _ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
@@ -288,7 +287,7 @@ class Passage:
     def around(self, start: int, end: int) -> str:
         """Return the text from one character to another with the sentence around it."""
         start, end = self._sentence(start, end)
-        return " ".join(self.text[start:end].split())[:MAXIMUM_CHARACTERS]
+        return " ".join(self.text[start:end].split()).removeprefix("- ")[:MAXIMUM_CHARACTERS]
 
     def _sentence(self, first: int, last: int) -> tuple[int, int]:
         before, after = max(0, first - AROUND), last + AROUND

@@ -36,7 +36,6 @@ MINIMUM_COVERAGE: Final = 0.5
 MINIMUM_FACTS: Final = 5
 """With fewer facts a share of them is not a measure of the compression; they are listed all the same."""
 MAXIMUM_OUTCOMES: Final = 200
-"""Facts listed in one event."""
 MAXIMUM_RULES: Final = 60
 """Rules looked up, the newest."""
 KEPT: Final = 0.5

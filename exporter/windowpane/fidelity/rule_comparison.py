@@ -32,7 +32,6 @@ SAME: Final = 0.9
 """Share of the words of a clause that another one has which states just the same."""
 MINIMUM_WORDS: Final = 2
 MAXIMUM_CLAUSES: Final = 4_000
-"""Clauses of a text that are compared."""
 MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
 _NEEDLESS: Final = pattern_of("needless")

@@ -16,7 +16,6 @@ from windowpane.fidelity.rules import MAXIMUM_RULES, Rule, find_rules, instructi
 from windowpane.fidelity.situation import is_written
 
 MAXIMUM_OUTCOMES: Final = 100
-"""Rules listed in one event."""
 OUTPUT_TYPES: Final = REPLY_TYPES | {"tool_result"}
 """Content of the model and its tools: neither the user nor the agent's program added it."""
 MAXIMUM_COUNTED: Final = 20
@@ -71,12 +70,7 @@ class RuleRecord:
             self._followed.clear()
             reason = "the text of the summary was not recorded"
             return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=reason)
-        for rule in find_rules(compaction.before):
-            followed = self._followed.get(rule.text.casefold())
-            if followed is not None:
-                followed.rule, followed.is_visible = rule, True
-            elif len(self._followed) < MAXIMUM_RULES:
-                self._followed[rule.text.casefold()] = _Followed(rule)
+        self.follow(find_rules(compaction.before))
         if not self._followed:
             return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=NO_RULES)
         sight = _Sight(compaction, window)
@@ -99,6 +93,15 @@ class RuleRecord:
             outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
             followed_by_compactions=followed_by, visible_by_compactions=visible_by, unrecorded=unrecorded,
         )  # fmt: skip
+
+    def follow(self, rules: Iterable[Rule]) -> None:
+        """Add rules that are visible now."""
+        for rule in rules:
+            followed = self._followed.get(rule.text.casefold())
+            if followed is not None:
+                followed.rule, followed.is_visible = rule, True
+            elif len(self._followed) < MAXIMUM_RULES:
+                self._followed[rule.text.casefold()] = _Followed(rule)
 
     def _by_compactions(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return how many rules have been through 1, 2, 3 … compactions, and how many of these are visible."""

@@ -28,7 +28,6 @@ SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
 }
 """Sources of rules, by the content that states them."""
 MAXIMUM_RULES: Final = 400
-"""Rules of one conversation at most."""
 MAXIMUM_CHARACTERS: Final = 600
 """A longer sentence is pasted data."""
 MINIMUM_CHARACTERS: Final = 8

@@ -25,7 +25,6 @@ FactKind = Literal[
 ]
 """Kinds of facts; a name or a setting (`timeout=30s`) is one for summaries only."""
 MAXIMUM_FILES: Final = 8
-"""Files changed, and files read, the last ones."""
 MAXIMUM_FAILURES: Final = 5
 MAXIMUM_OPEN: Final = 20
 MAXIMUM_DECISIONS: Final = 12

@@ -29,7 +29,6 @@ VERBATIM: Final = 0.85
 CLOSE_CHARACTERS: Final = 16
 """Characters around another value in which the term next to it is looked for."""
 MAXIMUM_VALUES: Final = 8
-"""Numbers and names of one statement."""
 CONTEXT: Final = 4
 """Terms on each side of a value by which a value is recognized."""
 MINIMUM_CLAUSE: Final = 3

@@ -79,7 +79,6 @@ class Judgment:
     unread: tuple[Question, ...] = ()
     """Questions with no readable outcome."""
     calls: int = 0
-    """Model calls."""
     reason: str = ""
     """The reason for a missing score."""
 

@@ -46,7 +46,6 @@ class JudgeSampling:
     """Let the judge write the questions; else they are made from facts."""
     capacity: int = JUDGE_CAPACITY
     timeout_seconds: float = MODEL_TIMEOUT_SECONDS
-    """Timeout of one model call."""
     max_calls: int | None = None
     """Calls of the model, for all sessions together; None for no bound."""
     replicates: int = MINIMUM_REPLICATES
