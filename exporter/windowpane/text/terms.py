@@ -14,13 +14,10 @@ TERMS: Final[dict[str, str]] = {
     "fact": "a rule, request, decision, open item, failed command or file in content that was removed",
     "needed again": "removed content that the agent fetched, added or named again within 20 turns",
     "cache break": "a call that sent more than half of what the prompt cache held as new input",
-    "policy": "what is removed first: fifo the oldest, lru the least recently used, hybrid the least useful",
-    "preset": "the settings of one agent framework",
     "rules visible": "standing instructions that the model still sees, of all that it had been given",
     "firing": "the alert's condition is true now, in a live session",
     "memory and skills": "content that the agent adds by itself: CLAUDE.md, skills, commands",
     "not in the recording": "what was sent without its text, usually the system prompt and tool definitions",
-    "cost tokens": "tokens sent at the price of fresh input: from the cache 0.10, all else 1.25",
     "chain": "each event has the hash of the one before it, so that a change shows",
     "≈": "estimated; – is unknown",
 }
