@@ -309,6 +309,17 @@ class TestReplays:
             "All setups come out alike: none had to remove anything. A smaller window shows how they differ."
         )
 
+    @pytest.mark.parametrize(("dollars", "is_said"), [(2.0, True), (0.5, False)])
+    def test_the_headline_reports_that_all_costs_more_than_compaction(
+        self, dollars: float, *, is_said: bool
+    ) -> None:
+        alone = replace(replayed("compaction", fidelity=0.5), kind="compact")
+        other = replayed("hybrid", fidelity=0.9, cost_dollars=dollars)
+
+        text = replay_headline(results_by_setup([alone, other]))
+
+        assert ("Everything else replayed costs more than" in text) == is_said
+
     def test_a_setup_without_all_sessions_does_not_win(self) -> None:
         runs = [replayed("whole"), replayed("whole", "s2"), replayed("half", cost_tokens=1.0)]
         best = best_setup(results_by_setup(runs))
