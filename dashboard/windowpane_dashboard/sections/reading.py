@@ -20,7 +20,7 @@ from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.sections.window import open_block
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-HITS: Final = 50
+HITS: Final = 100
 SESSIONS: Final = 20
 """Sessions whose matches are shown; likewise the matches of each."""
 FIRST: Final = 3

@@ -27,7 +27,7 @@ CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "thinking": "thinking",
     "tool_call": "tool call",
     "tool_result": "tool result",
-    "memory_injection": "memory",
+    "memory_injection": "memory and skills",
     "summary": "summary",
     "placeholder": "placeholder",
     "media": "media",
@@ -47,7 +47,7 @@ COMPONENT_LABELS: Final[dict[Component, str]] = {
     "tool_definitions": "tool definitions",
     "message_history": "message history",
     "tool_results": "tool results",
-    "memory_injection": "memory",
+    "memory_injection": "memory and skills",
     "unattributed": "not in the recording",
 }
 LIMIT_SOURCE_LABELS: Final[dict[str, str]] = {

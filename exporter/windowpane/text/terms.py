@@ -18,7 +18,7 @@ TERMS: Final[dict[str, str]] = {
     "preset": "the settings of one agent framework",
     "rules visible": "standing instructions that the model still sees, of all that it had been given",
     "firing": "the alert's condition is true now, in a live session",
-    "memory": "files such as CLAUDE.md or AGENTS.md that the agent adds by itself",
+    "memory and skills": "what the agent adds by itself: CLAUDE.md or AGENTS.md, skills, the text of a command",
     "not in the recording": "what was sent without its text, usually the system prompt and tool definitions",
     "cost tokens": "tokens sent at the price of fresh input: from the cache 0.10, all else 1.25",
     "chain": "each event has the hash of the one before it, so that a change shows",
@@ -29,7 +29,7 @@ TERMS: Final[dict[str, str]] = {
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("live", "turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "live", "turn", "yellow, orange, red", "overflow", "memory", "not in the recording", "compaction",
+        "turn", "yellow, orange, red", "overflow", "memory and skills", "not in the recording", "compaction",
         "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("compaction", "overflow", "needed again"),
