@@ -18,7 +18,6 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import blocks_of
 from windowpane.fidelity.judge.judge import (
     JudgedCompression,
-    JudgeSettings,
     Judgment,
     judge,
     judge_compression,
@@ -32,6 +31,7 @@ from windowpane.fidelity.judge.prompts import (
     read_verdict,
 )
 from windowpane.fidelity.judge.questions import Question, questions_from, read_questions, write_questions
+from windowpane.fidelity.judge.sampling import JudgeSampling
 from windowpane.testing import ScriptedModel
 
 PORT = Question("Which port is used?", "recall")
@@ -73,8 +73,8 @@ class Reader:
         return [user for system, user in self.asked if system == COMPARE]
 
 
-def judged(compressed: str, reader: Reader | ScriptedModel, *, settings: JudgeSettings | None = None) -> Judgment:
-    return run_effect(judge(ORIGINAL, compressed, QUESTIONS, settings=settings), reader)
+def judged(compressed: str, reader: Reader | ScriptedModel, *, recoverable: bool = False) -> Judgment:
+    return run_effect(judge(ORIGINAL, compressed, QUESTIONS, recoverable=recoverable), reader)
 
 
 class TestReadingAnswers:
@@ -132,9 +132,7 @@ class TestJudging:
 
     def test_what_a_handle_brings_back_is_not_visible(self) -> None:
         """An answer that only a handle could bring back counts for nothing, as a wrong one does."""
-        settings = JudgeSettings(recoverable=True)
-
-        judgment = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), settings=settings)
+        judgment = judged(ORIGINAL.replace("8443", "80").replace("file=", ""), Reader(), recoverable=True)
 
         assert judgment.shares["key_facts"] == 0.0
 
@@ -161,17 +159,15 @@ class TestJudging:
         filler = "nothing of interest here\n" * 5_000
         text = f"port=8443\n{filler}" if early else f"{filler}port=8443"
 
-        judgment = run_effect(judge(text, text, (PORT,), settings=JudgeSettings(chunk_chars=5_000)), Reader())
+        judgment = run_effect(judge(text, text, (PORT,)), Reader())
 
         assert judgment.score == 1.0
         assert judgment.judged[0].key == "8443"
 
     def test_the_later_statement_holds(self) -> None:
-        text = "port=80\n" + "filler\n" * 500 + "port=8443"
+        text = "port=80\n" + "filler\n" * 20_000 + "port=8443"
 
-        judgment = run_effect(
-            judge(text, "port=8443", (PORT,), settings=JudgeSettings(chunk_chars=400)), Reader()
-        )
+        judgment = run_effect(judge(text, "port=8443", (PORT,)), Reader())
 
         assert judgment.score == 1.0
 
@@ -194,7 +190,7 @@ class TestJudging:
 
     def test_fewer_than_three_replicates_are_refused(self) -> None:
         with pytest.raises(ConfigurationError, match="replicates"):
-            JudgeSettings(replicates=2)
+            JudgeSampling(replicates=2)
 
     def test_an_unreadable_verdict_is_not_counted(self) -> None:
         reader = Reader(verdicts=["yes", "maybe", "yes"] + ["well, yes and no"] * 3)
@@ -349,9 +345,9 @@ class TestQuestions:
 
     def test_a_model_writes_questions_over_the_whole_length(self) -> None:
         model = ScriptedModel(["recall | Which port? | 8443"])
-        text = "first\n" + "filler\n" * 4_000 + "last"
+        text = "first\n" + "filler\n" * 60_000 + "last"
 
-        questions = run_effect(write_questions(text, chunk_chars=2_000), model)
+        questions = run_effect(write_questions(text), model)
 
         assert [question.text for question in questions] == ["Which port?"]
         assert len(model.asked) == 4
@@ -389,8 +385,8 @@ class TestTheEvent:
         assert model.asked == []
 
     def test_questions_of_earlier_compressions_are_repeated(self) -> None:
-        earlier = Question("Which port is used?", "recall", "8443")
-        compression = self.compression("nothing", earlier="port=8443", carried=(earlier,))
+        earlier = Question("Which port is used?", "recall", "8443", is_confirmed=True)
+        compression = self.compression("nothing", carried=(earlier,))
 
         found = self.evaluate(compression, ScriptedModel(["UNKNOWN"]))
 

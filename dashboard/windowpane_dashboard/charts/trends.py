@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from html import escape
+from itertools import chain
 from typing import Final
 
 import pandas as pd
@@ -57,11 +58,13 @@ def line_looks(ranged: Trends, palette: Palette) -> dict[str, tuple[str, str, st
 
 def trend_legend(ranged: Trends, palette: Palette) -> str:
     """Return the names of the lines with their markers as HTML, once for all charts."""
-    items = (
+    items: Iterable[str] = (
         f'<span style="white-space:nowrap"><span aria-hidden="true" style="color:{color}">'
         f"{SYMBOLS[symbol]}</span> {escape(sanitized(line))}</span>"
         for line, (color, _, symbol) in line_looks(ranged, palette).items()
     )
+    if ranged.releases:
+        items = chain(items, ["<span>▲ a new release</span>"])
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
 
 
@@ -91,8 +94,6 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         )  # fmt: skip
     if not figure.data:
         return None
-    for period in ranged.releases:
-        figure.add_vline(x=period, line={"color": palette.outline, "width": 1, "dash": "dot"})
     new = [f"{period:%Y-%m-%d}, new: {_listed(names)}" for period, names in ranged.releases.items()]
     figure.add_scatter(
         x=list(ranged.releases), y=[0] * len(new), mode="markers", showlegend=False,
@@ -106,6 +107,11 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         xaxis=axis(
             palette,
             showgrid=False,
+            showspikes=True,
+            spikemode="across",
+            spikethickness=1,
+            spikedash="dot",
+            spikecolor=palette.outline,
             type="date",
             range=(first, last),
             tickformat="%b %-d",

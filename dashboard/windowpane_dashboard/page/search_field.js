@@ -1,3 +1,32 @@
+// Enter searches for the typed text. It picks an option that is moved to, that is the text, or, where the text names
+// a kind of filter ("agent: co"), the first one.
+let moved = false;
+const options = () => [...document.querySelectorAll("[role=option]")];
+document.addEventListener("input", () => (moved = false), true);
+document.addEventListener(
+  "keydown",
+  (event) => {
+    const field = event.target;
+    if (!field.matches?.('input[role=combobox][aria-label="Search or filter"]')) return;
+    moved ||= event.key === "ArrowDown" || event.key === "ArrowUp";
+    const text = field.value.trim();
+    if (event.key !== "Enter" || moved || !text || !options().length) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const isFilter = text.includes(":");
+    const same = options().find(({ textContent }) => textContent === text);
+    pick(same ?? (isFilter && options().find(({ textContent }) => !/^(Select \d|Add: )/.test(textContent))));
+  },
+  true,
+);
+function pick(option, attempts = 20) {
+  option ||= options().findLast(({ textContent }) => textContent.startsWith("Add: "));
+  if (option) return option.click();
+  const list = document.querySelector("[role=listbox]"); // the last option of a long list is drawn once scrolled to
+  if (list) list.scrollTop = list.scrollHeight;
+  if (attempts) setTimeout(() => pick(null, attempts - 1), 25);
+}
+
 // A filter was chosen: the list closes, so that it covers no results, and the field keeps the keyboard.
 let before;
 export default function ({ data }) {

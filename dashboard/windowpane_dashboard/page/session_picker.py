@@ -16,7 +16,6 @@ def offered_sessions(snapshot: StoreSnapshot, *requested: str | None) -> dict[st
     """Return the most recent sessions and the stored ones of *requested*, by id."""
     rows = {row.session_id: row for row in store_access.recent_sessions(snapshot, OFFERED)}
     for session_id in requested:
-        older = None if session_id is None or session_id in rows else snapshot.store.session(session_id)
-        if older is not None:
-            rows[older.session_id] = older
+        if session_id and session_id not in rows and (older := snapshot.store.session(session_id)):
+            rows[session_id] = older
     return rows

@@ -29,7 +29,7 @@ from windowpane.report.context_health import (
 from windowpane.store import open as store_opening
 from windowpane.store.filters import SessionFilter
 from windowpane.store.reads.project_reader import ProjectReader
-from windowpane.store.records import SessionRow
+from windowpane.store.records import Composition, SessionRow
 from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.store.store import Store
 from windowpane_dashboard.page import address, visitor
@@ -202,6 +202,12 @@ def compared_sessions(snapshot: StoreSnapshot, query: SessionFilter, repository:
     """Return the latest sessions that match, of one *repository*, cached while the store does not change."""
     rows = latest_sessions(snapshot.store, query, limit=COMPARED_SESSIONS)
     return [row for row in rows if repository in (None, repository_name(row.repository, row.folder))]
+
+
+@st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})
+def composition(snapshot: StoreSnapshot, since: float, repository: str | None) -> Composition:
+    """Return the content by name from *since* on, cached while the store does not change."""
+    return snapshot.store.composition(since=since, repository=repository)
 
 
 @st.cache_data(show_spinner=False, max_entries=4, hash_funcs={StoreSnapshot: _path_and_version})

@@ -34,8 +34,10 @@ def local(at: float | None) -> str:
 
 
 def local_and_utc(at: float | None) -> str:
-    """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`."""
-    return formats.UNKNOWN if at is None else f"{local(at)} ({formats.utc(at)})"
+    """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`; one where they are the same."""
+    if at is None or formats.utc(at).startswith(local(at)):
+        return formats.utc(at)
+    return f"{local(at)} ({formats.utc(at)})"
 
 
 def offset_label(zone: tzinfo, at: datetime) -> str:

@@ -140,9 +140,9 @@ def alert_frame(listed: Firings, now: float) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "severity": [severity_label(row.severity) for row in rows],
-            "fired": utc_times([row.fired_at for row in rows]),
             "alert": [alert_title(row.alert) for row in rows],
             "what": [row.summary for row in rows],
+            "fired": utc_times([row.fired_at for row in rows]),
             "session": [link_url(alert_address(row), listed.sessions) for row in rows],
             "turn": pd.array([row.fired_turn for row in rows], dtype="int64"),
             "lasted": [duration_text(outcome) for outcome in outcomes],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -113,6 +114,9 @@ def replay_headline(results: Sequence[SetupResult]) -> str:
     whole = [one for one in results if one.kind == "compact" and len(one.runs) == len(best.runs)]
     base = max(whole, key=lambda one: one.limit_tokens, default=best)
     against = "" if base is best else f", instead of {_values(base)} with {base.title}"
+    others = [one.dollars for one in results if one.kind == "managed"]
+    if base.kind == "compact" and others and all(one and one > (base.dollars or math.inf) for one in others):
+        against += f". Everything else replayed costs more than {base.title}"
     if best.mean("fidelity") is None:  # it is the one of the lowest cost
         return f"{best.title.capitalize()} costs least: {_values(best)}{against}. What it loses is unknown."
     return f"{best.title.capitalize()} comes out best: {_values(best)}{against}."

@@ -156,7 +156,7 @@ def _measured(counted: pd.DataFrame, repeated: pd.DataFrame) -> pd.DataFrame:
     def ratio(above: str, below: str) -> pd.Series:
         return frame[above] / frame[below].where(frame[below] > 0)
 
-    frame["cost"] = frame["cost_dollars"]
+    frame["cost"] = frame["cost_dollars"].where(frame["cost_dollars"] > 0)
     frame["peak"] = ratio("peak_sum", "peaks")
     frame["fidelity"] = ratio("fidelity_sum", "fidelities")
     frame["cache"] = ratio("cache_read_tokens", "input_tokens")
@@ -245,7 +245,7 @@ def _spread(measure: TrendMeasure, values: Sequence[float], rows: Sequence[Sessi
 
 
 _TABLE: Final = {
-    "period": "from", "line": "line", "sessions": "sessions", "calls": "calls", "cost_dollars": "cost",
+    "period": "from", "line": "line", "sessions": "sessions", "calls": "calls", "cost": "cost",
     "input_tokens": "input tokens", "output_tokens": "output tokens", "cache": "from the cache",
     "peak": "window at its fullest", "compactions": "compactions", "fidelity": "kept by compactions",
 }  # fmt: skip

@@ -30,12 +30,9 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *,
     for text in (row.summary, *lost_rules_of(store, row)):
         widgets.show_text(f"{text}.")
     since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
-    st.caption(
-        escape_markdown(
-            f"True from turn {row.crossing_turn}, fired at turn {row.fired_turn}{since}; {outcome.text} "
-            f"({duration_text(outcome)})."
-        )
-    )
+    true = "" if row.crossing_turn == row.fired_turn else f"True from turn {row.crossing_turn}, "
+    fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
+    st.caption(escape_markdown(fired[0].upper() + fired[1:]))
     _delivery_list(deliveries(store, row))
     if is_linked:
         st.page_link(
@@ -55,7 +52,7 @@ def _change(row: AlertRow) -> None:
         st.caption("In this session for two hours, where Alertmanager receives the alerts:")
         st.code(sanitized(silence_text(row)), language=None, wrap_lines=True)
         if threshold:
-            st.caption("In windowpane.yml, a threshold that this value only reaches:")
+            st.caption("In windowpane.yml, the threshold moved to the value of this alert:")
             st.code(threshold, language=None, wrap_lines=True)
         st.caption("In windowpane.yml, the alert off in all sessions:")
         st.code(disable, language=None, wrap_lines=True)

@@ -16,7 +16,9 @@ def context_health_section(snapshot: StoreSnapshot, query: SessionFilter, reposi
     """Draw whether the agents of the sessions that match get worse as their window fills."""
     st.subheader("Worse when full?", anchor=False, divider="grey")
     health = store_access.context_health(snapshot, query, repository)
-    st.text(health.headline)
+    worse = {change.after > change.before for change in health.evident}
+    answer = ("Yes. " if True in worse else "No. ") if len(worse) == 1 else ""
+    st.text(f"{answer}{health.headline}")
     if all(change.sessions < MINIMUM_SESSIONS for change in health.changes):
         return
     st.caption(

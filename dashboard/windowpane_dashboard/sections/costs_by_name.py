@@ -19,7 +19,7 @@ from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import TrendAddress
 from windowpane_dashboard.queries.tool_use import TARGET_CHARACTERS, end_of
 from windowpane_dashboard.sections.tool_use import uses_table
-from windowpane_dashboard.style.sanitize import sanitized
+from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 ROWS: Final = 50
 LISTED: Final = 3
@@ -34,9 +34,9 @@ SHARE_NOTE: Final = "cost by the share of the tokens that the calls sent"
 
 
 def costs_by_name_section(
-    reads: ReadsWithFallback, composition: Composition, position: TrendAddress, *, page: str
+    reads: ReadsWithFallback, composition: Composition, total: float, position: TrendAddress, *, page: str
 ) -> None:
-    """Draw the names that cost most in the range and the repository of the page."""
+    """Draw the names that cost most in the sessions of the range and the repository, which cost *total*."""
     st.subheader("What costs most", anchor=False, divider="grey")
     options = {**KINDS, **{f"{SERVER}{name}": f"tool of {name}" for name in servers_of(composition.content)}}
     top = position.top or "tool"
@@ -54,15 +54,17 @@ def costs_by_name_section(
         return
     kind: NameKind = next((kind for kind in NAME_KINDS if kind == top), "tool")
     server = None if top in KINDS else top.removeprefix(SERVER)
-    _names(costs_by_name(composition.content, kind, server=server), kind, composition)
+    _names(costs_by_name(composition.content, kind, server=server), kind, composition, total)
 
 
-def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition) -> None:
+def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition, total: float) -> None:
     if not costs:
         st.text(f"No {NAME_KINDS[kind]} is recorded in {_sessions(composition)}.")
         return
     st.text(sanitized(names_sentence(costs)))
-    st.caption(f"Over {_sessions(composition)}; {SHARE_NOTE}.")
+    paid = sum(cost.dollars or 0.0 for cost in costs)
+    share = f": {dollars(paid)} of the {dollars(total)} that they cost on all days" if paid < total else ""
+    st.caption(escape_markdown(f"Over {_sessions(composition)}{share}; {SHARE_NOTE}."))
     config = st.column_config
     frame = names_frame(costs[:ROWS], kind)
     widgets.table(
@@ -85,7 +87,7 @@ def names_sentence(costs: Sequence[NamedCost]) -> str:
     """Return the answer of the table: the most expensive name, and the tools that were sent and never called."""
     first = costs[0]
     where = f", most in {next(iter(first.repositories))}" if len(first.repositories) > 1 else ""
-    calls = f" for {count(first.calls, 'call')}" if first.calls else ""
+    calls = f" for {count(first.calls, 'tool call')}" if first.calls else ""
     sentence = f"{first.name} costs most: {dollars(first.dollars)}{calls}{where}."
     unused = [cost for cost in costs if cost.definition_tokens is not None and not cost.calls]
     if not unused:

@@ -20,7 +20,7 @@ from windowpane_dashboard.sections.timeline import PAGE
 from windowpane_dashboard.sections.window import open_block
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-HITS: Final = 100
+HITS: Final = 200
 SESSIONS: Final = 20
 """Sessions whose matches are shown; likewise the matches of each."""
 FIRST: Final = 3
@@ -50,7 +50,7 @@ def find_section(view: SessionView) -> None:
     position = SessionAddress.from_query(st.query_params.to_dict())
     st.text_input(
         "Find text in this session",
-        placeholder='words or parts of words; "in quotation marks" they stand together',
+        placeholder='words, or a phrase "in quotation marks"',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )

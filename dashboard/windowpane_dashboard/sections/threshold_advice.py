@@ -21,23 +21,25 @@ from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 WIDTHS: Final = {"compact at": 116, "cost": 66, "less than now (99% range)": 172}
+ANSWERED: Final = 2
+"""Agents whose advice a headline names."""
 
 
 def threshold_section(snapshot: StoreSnapshot, *, omits_first: bool = False) -> str:
-    """Draw the advice for each agent, the most expensive first; return that of the first in one sentence."""
+    """Draw the advice for each agent, the most expensive first; return that of the first two."""
     advice = store_access.threshold_advice(snapshot)
     if not advice:
-        few = f"fewer than {MINIMUM_COMPACTIONS} with a price are recorded"
+        few = f"no agent has {MINIMUM_COMPACTIONS} recorded compactions and a price"
         return f"No level of compaction can be compared: {few}."
-    st.subheader("When to compact", anchor=False, divider="grey")
+    st.subheader("When to compact, over the recorded sessions of each agent", anchor=False, divider="grey")
     frames = {one.agent: level_frame(one) for one in advice}
     columns = [name for name in LEVEL_COLUMNS if any((frame[name] != UNKNOWN).any() for frame in frames.values())]
     for number, one in enumerate(advice):
         st.markdown(f"**{escape_markdown(one.agent)}**")
-        if number or not omits_first:
+        if number >= ANSWERED or not omits_first:
             widgets.show_text(advice_answer(one))
         _show(one, frames[one.agent][[name for name in columns if name != "compactions a week"]])
-    return f"{advice[0].agent}: {advice_answer(advice[0])}"
+    return " ".join(f"{one.agent}: {advice_answer(one)}" for one in advice[:ANSWERED])
 
 
 def level_frame(advice: ThresholdAdvice) -> pd.DataFrame:

@@ -13,7 +13,6 @@ from pandas.io.formats.style import Styler
 from windowpane.report.alerts import alert_phrases, outcome_of
 from windowpane.report.headline import Subject
 from windowpane.store.filters import SessionFilter
-from windowpane.text.formats import count
 from windowpane.text.labels import severity_label
 from windowpane_dashboard.page import (
     address,
@@ -136,8 +135,8 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
             ),
         },
     )
-    more = f" Only the latest {ALERT_ROWS} are listed: narrow the filters to see others." if listed.more else ""
-    st.caption(f"{count(len(frame), 'alert')}, the latest first.{more}")
+    if listed.more:
+        st.caption(f"Only the latest {ALERT_ROWS} are listed: narrow the filters to see others.")
 
 
 main()

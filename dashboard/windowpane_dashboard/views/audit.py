@@ -71,10 +71,10 @@ def _chain_state(result: tuple[Verification, int] | None, version: int) -> str:
     verification, verified_version = result
     if not verification.intact:
         return f"the record is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
-    kind = "keyed" if verification.keyed else "without a key"
+    proof = "any alteration" if verification.keyed else "accidents, but not every deliberate alteration"
     if version != verified_version:
-        return f"the chain was intact, {kind}, before the store grew"
-    return f"the chain is intact, {kind}"
+        return f"the chain was intact before the store grew, which excludes {proof}"
+    return f"the chain is intact, which excludes {proof}"
 
 
 def chain_row(snapshot: StoreSnapshot) -> None:
@@ -195,9 +195,8 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
 
 def damage_line(damaged: Sequence[DamagedEvent]) -> str:
     """Return a warning that lists the damaged events, and what to do about them."""
-    numbers = ", ".join(f"{one.seq}" for one in damaged[:LISTED_DAMAGED]) + (
-        ", …" if len(damaged) > LISTED_DAMAGED else ""
-    )
+    numbers = ", ".join(f"{one.seq}" for one in damaged[:LISTED_DAMAGED])
+    numbers += ", …" if len(damaged) > LISTED_DAMAGED else ""
     return (
         f"{len(damaged)} of these events cannot be read: seq {numbers}. Verify the chain to see whether "
         "the stored bytes were changed; a JSON Lines download holds them as they are."
@@ -212,8 +211,8 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
         link_url(SessionAddress(session_id, turn), rows)
         for session_id, turn in zip(frame["session"], frame["turn"], strict=True)
     ]
-    frame.insert(2, "utc", frame["at"].dt.strftime("%H:%M:%S"))
-    frame["at"] = times.in_reader_zone(frame["at"])
+    utc, frame["at"] = frame["at"].dt.strftime("%H:%M:%S"), times.in_reader_zone(frame["at"])
+    frame.insert(2, "utc", "" if utc.equals(frame["at"].dt.strftime("%H:%M:%S")) else utc)
     config = st.column_config
     widgets.table(
         widgets.without_empty(frame, "at", "utc"),
@@ -243,18 +242,11 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     chosen = visible[rows[0]]
     line = event_line(chosen)
     widgets.show_text(line.what)
-    facts = {
-        "seq": str(chosen.seq),
-        "session": sanitized(line.session_id),
-        "hash": chosen.hash,
-        "time": times.local_and_utc(line.at),
-    }
+    facts = {"seq": str(chosen.seq), "session": sanitized(line.session_id), "hash": chosen.hash}
+    facts["time"] = times.local_and_utc(line.at)
     if isinstance(chosen, StoredEvent):
-        event = chosen.event
-        facts |= {
-            "event id": sanitized(event.event_id),
-            "stream": f"{sanitized(event.context.stream_id)}, number {event.n}",
-        }
+        facts["event id"] = sanitized(chosen.event.event_id)
+        facts["stream"] = f"{sanitized(chosen.event.context.stream_id)}, number {chosen.event.n}"
     st.code("\n".join(f"{name:<10}{value}" for name, value in facts.items()), language=None)
 
 

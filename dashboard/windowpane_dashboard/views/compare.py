@@ -54,7 +54,7 @@ def main() -> None:
                 alt="Measures of both sessions with their difference",
                 height="content",
                 column_config={
-                    "measure": column("that differs", width=128),
+                    "measure": column("differs in", width=128),
                     "A": column(width=66),
                     "B": column(width=66),
                     "B against A": column(width=98),

@@ -125,7 +125,8 @@ def named_sessions(listed: Fleet) -> tuple[Phrase, ...]:
     phrases = [Phrase(listed.warning, "next")] if listed.warning else []
     if listed.forgot_most:
         row, losses = listed.forgot_most
-        phrases.append(Phrase(f"Forgot most: {session_title(row)} ({losses.text}).", "forgot most"))
+        of = f" of the {FLEET_ROWS} listed" if listed.more else ""
+        phrases.append(Phrase(f"Forgot most{of}: {session_title(row)} ({losses.text}).", "forgot most"))
     return tuple(piece for phrase in phrases for piece in (Phrase(" "), phrase))
 
 
@@ -137,7 +138,7 @@ def session_table(listed: Fleet, now: float) -> None:
     st.caption(escape_markdown(totals_text(listed)))
     config = st.column_config
     frame = fleet_frame(listed, now)
-    repository_width = min(250, 6 * (3 + int(frame["repository"].str.len().max())))
+    widths = {name: 6 * (4 + int(frame[name].str.len().max())) for name in ("repository", "losses")}
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
         key=TABLE,
@@ -149,12 +150,14 @@ def session_table(listed: Fleet, now: float) -> None:
         numbers={"cost": None, "window": None, "lost": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
-            "repository": config.TextColumn(width=repository_width, help="repository or folder, branch"),
+            "repository": config.TextColumn(
+                width=min(250, widths["repository"]), help="repository or folder, branch"
+            ),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
             ),
             "lost": config.NumberColumn(
-                width=215,
+                width=min(215, widths["losses"]),
                 alignment="left",
                 help="facts that compactions contradicted or lost, removed content needed again; – unknown",
             ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import streamlit as st
 
@@ -29,7 +28,7 @@ from windowpane_dashboard.queries.replays import (
     timelines_of,
 )
 from windowpane_dashboard.queries.titles import picker_label
-from windowpane_dashboard.sections.simulate import simulate_section
+from windowpane_dashboard.sections.simulate import JOB, simulate_section
 from windowpane_dashboard.sections.threshold_advice import threshold_section
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
@@ -53,7 +52,7 @@ def main() -> None:
         address.write(PAGE, st.query_params.to_dict())
         if is_filled_in:
             simulate_section(snapshot, position, open_=True)
-            answer = "The form is filled in: press Simulate."
+            answer = "Simulating …" if JOB in st.session_state else "The form is filled in: press Simulate."
         elif stored is None:
             answer = threshold_section(snapshot, omits_first=True)
             simulate_section(snapshot, position, open_=True)
@@ -95,23 +94,11 @@ def chosen_replay(snapshot: StoreSnapshot, requested: str | None) -> StoredRepla
     return stored
 
 
-def bound_select(
-    label: str,
-    options: list[str],
-    requested: str | None,
-    *,
-    name: str,
-    default: str,
-    labels: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """Draw a selection for the parameter *name* of the address; return the choice."""
-    chosen: str = st.selectbox(
-        label,
-        options,
-        format_func=lambda option: plain(labels.get(option, option)),
-        **address.bound_widget(PAGE, name, requested if requested in options else default),
-    )
-    return chosen
+def bound_select(label: str, labels: Mapping[str, str], requested: str | None, *, default: str) -> str:
+    """Draw a selection for the parameter of the address that the *label* names; return the choice."""
+    visible = requested if requested in labels else default
+    bound = address.bound_widget(PAGE, label.lower(), visible)
+    return str(st.selectbox(label, list(labels), format_func=lambda option: plain(labels[option]), **bound))
 
 
 def results_section(results: tuple[SetupResult, ...]) -> None:
@@ -143,15 +130,13 @@ def timelines_section(snapshot: StoreSnapshot, results: tuple[SetupResult, ...],
     """Draw the size of each call under every setup, one above the other."""
     st.subheader("Timelines", anchor=False, divider="grey")
     sessions = sessions_of(results)
-    rows = [row for name in sessions if (row := snapshot.store.session(name)) is not None]
-    labels = {row.session_id: picker_label(row) for row in rows}
+    rows = {name: snapshot.store.session(name) for name in sessions}
+    labels = {name: name if row is None else picker_label(row) for name, row in rows.items()}
     chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = bound_select(
-            "Session", sessions, position.session, name="session", default=chosen, labels=labels
-        )
+        chosen = bound_select("Session", labels, position.session, default=chosen)
     else:
-        st.caption(escape_markdown(labels.get(chosen, chosen)))
+        st.caption(escape_markdown(labels[chosen]))
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
@@ -171,15 +156,13 @@ def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddr
     """Draw the configuration that manages live sessions like the chosen setup."""
     st.subheader("Configuration", anchor=False, divider="grey")
     managed = [result for result in results if result.kind == "managed"]
-    names = [result.setup for result in managed]
-    if not names:
+    if not managed:
         st.text("Only baselines were replayed; no configuration reproduces them.")
         return
-    best = best_setup(managed)
-    default = names[0] if best is None else best.setup
-    titles = {result.setup: result.title for result in results}
-    chosen = bound_select("Setup", names, position.setup, name="setup", default=default, labels=titles)
-    config = next(result.config for result in results if result.setup == chosen)
+    titles = {result.setup: result.title for result in managed}
+    default = best_setup(managed) or managed[0]
+    chosen = bound_select("Setup", titles, position.setup, default=default.setup)
+    config = next(result.config for result in managed if result.setup == chosen)
     st.code(sanitized(config, length=CONFIG_CHARS), language=None)  # the colors of highlighted code are too pale
     save, use = st.columns([1.4, 6], vertical_alignment="center")
     save.download_button(

@@ -43,7 +43,7 @@ def main() -> None:
         elif snapshot.projects is None and not size.contents:
             how_to_capture()
         else:
-            st.text("Any word of a captured session is found, and so is a part of one.")
+            st.text("All captured content is searched, also what was removed. A part of a word is found too.")
         with head:
             widgets.headline(headline)
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -53,7 +53,7 @@ def search_bar(position: SearchAddress) -> None:
     """Draw the query of the address."""
     st.text_input(
         "Search captured content",
-        placeholder='words or parts of words; "in quotation marks" they stand together',
+        placeholder='words, or a phrase "in quotation marks"',
         max_chars=MAXIMUM_TEXT,
         **address.bound_widget(PAGE, "text", position.text or ""),
     )
@@ -84,8 +84,8 @@ def matches_text(result: ContentHits, notes: Sequence[Note]) -> str:
     if not result.hits:
         return f"{noted}, but no captured content matches." if notes else "No captured content matches."
     sessions = {one.session_id for hit in result.hits for one in hit.occurrences}
-    least = "" if result.is_whole else "at least "
-    passages = f"{least}{count(len(sessions), 'session')} ({count(len(result.hits), 'passage')})"
+    least, first = ("", "") if result.is_whole else ("at least ", "the first ")
+    passages = f"{least}{count(len(sessions), 'session')} ({first}{count(len(result.hits), 'passage')})"
     return f"Found in {passages}{f', and in {noted}' if notes else ''}."
 
 

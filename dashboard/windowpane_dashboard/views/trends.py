@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Final, get_args
 
@@ -51,23 +51,24 @@ def main() -> None:
         snapshot = project_choice.of_project(snapshot, PAGE, position.project)
         days, repository = position.range_days, position.repository
         reads = long_ranges.long_ranges(snapshot.store)
-        since = reads.since(days)
-        until = int(since // DAY_SECONDS) + days - 1
-        composition = reads.composition(since=since, repository=repository)
+        rows = reads.trends(days=days)
+        until = max((row.day for row in rows), default=0)
+        since = float((until - days + 1) * DAY_SECONDS)
+        composition = store_access.composition(snapshot, since, repository)
         filter_bar(position, composition.repositories)
         repeated = reads.repeated_days(days=days, until=until)
-        if repository is None:
-            rows = reads.trends(days=days)
-        else:
+        if repository is not None:
             rows = reads.trends_of(composition.keys, days=days, until=until)
             repeated = [row for row in repeated if row.session in composition.keys]
         ranged = trends(rows, position, repeated)
         with head:
             widgets.headline(summary(ranged), PAGE)
-        costs_by_name_section(reads, composition, position, page=PAGE)
+        in_range = SessionFilter(at_from=since)
+        sessions = store_access.compared_sessions(snapshot, in_range, repository)
+        paid = sum(row.cost_dollars or 0.0 for row in sessions)
+        costs_by_name_section(reads, composition, paid, position, page=PAGE)
         if not ranged.frame.empty:
-            in_range = SessionFilter(at_from=since)
-            comparison(store_access.compared_sessions(snapshot, in_range, repository), position)
+            comparison(sessions, position)
             charts(ranged, position)
             context_health_section(snapshot, in_range, repository)
         long_ranges.show_note(reads)
@@ -95,11 +96,12 @@ def summary(ranged: Trends) -> str:
         return "Nothing was recorded in this range."
     sums = ranged.totals
     cached = sums["cache_read_tokens"] / sums["input_tokens"] if sums["input_tokens"] else None
-    cost = dollars(float(sums["cost_dollars"]), estimated=sums["estimated_outputs"] > 0)
+    paid = float(sums["cost_dollars"])
+    cost = dollars(paid, estimated=sums["estimated_outputs"] > 0) if paid else "An unknown cost"
     again = float(sums["cache_break_dollars"])
     lost = f", {dollars(again)} of it to send again what the prompt cache had held" if again else ""
     return (
-        f"{cost} for {count(int(sums['calls']), 'call')}{lost}. "
+        f"{cost} for {count(int(sums['calls']), 'model call')}{lost}. "
         f"{percent(cached)} of the input came from the prompt cache."
     )
 
@@ -114,10 +116,17 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
     sizes = {name: len(own) for lines in comparable for name, own in lines.items()}
     st.subheader("Is one worse than the other?", anchor=False, divider="grey")
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="comparison"):
-        st.markdown("Is", width="content")
-        _compared_line("one", one, dict.fromkeys(chain(*comparable)), sizes)
-        st.markdown("worse than", width="content")
-        _compared_line("other", other, lines, sizes)
+        first, second = ("Is", "one", one, chain(*comparable)), ("worse than", "other", other, lines)
+        for text, name, chosen, offered in (first, second):
+            st.markdown(text, width="content")
+            st.selectbox(
+                name,
+                list(dict.fromkeys(offered)),
+                label_visibility="collapsed",
+                format_func=lambda line: f"{plain(line)} (n = {sizes[line]:,})",
+                width=SUM_PIXELS,
+                **address.bound_widget(PAGE, name, chosen),
+            )
     few = [name for name in (one, other) if len(lines[name]) < MINIMUM_SESSIONS]
     if few:
         st.text(f"Too few sessions to compare: fewer than {MINIMUM_SESSIONS} of {sanitized(' and '.join(few))}.")
@@ -128,6 +137,7 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
         [(measure.of_session, *compared(measure, lines[one], lines[other])) for measure in MEASURES],
         columns=["per session", "verdict", "one", "other"],
     )
+    st.text(comparison_answer(frame))
     config = st.column_config.TextColumn
     widgets.table(
         frame,
@@ -136,26 +146,22 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
         height="content",
         column_config={
             "per session": config(width=200),
-            "verdict": config("", width=130),
+            "verdict": config("verdict", width=130),
             "one": config(plain(one)[:40], width=180),
             "other": config(plain(other)[:40], width=180),
         },
     )
     st.caption(
-        f"The middle session, with the range of the middle half; of the latest {COMPARED_SESSIONS:,} sessions. "
-        "Worse or better where chance is unlikely (rank test, 5% for the whole table)."
+        "Median (range of the middle half). Worse or better only where chance is unlikely (rank test, 5% for the "
+        f"whole table). At most the latest {COMPARED_SESSIONS:,} sessions of the range."
     )
 
 
-def _compared_line(name: str, chosen: str, lines: Iterable[str], sizes: Mapping[str, int]) -> None:
-    st.selectbox(
-        name,
-        list(lines),
-        label_visibility="collapsed",
-        format_func=lambda line: f"{plain(line)} (n = {sizes[line]:,})",
-        width=SUM_PIXELS,
-        **address.bound_widget(PAGE, name, chosen),
-    )
+def comparison_answer(frame: pd.DataFrame) -> str:
+    """Return the measures in which the one line is worse or better: `Worse in cost.`"""
+    names = frame.groupby("verdict")["per session"].agg(", ".join)
+    clear = [f"{verdict} in {names[verdict]}" for verdict in ("worse", "better") if verdict in names]
+    return f"{'; '.join(clear) or 'no clear difference'}.".capitalize()
 
 
 def charts(ranged: Trends, position: TrendAddress) -> None:

@@ -30,7 +30,6 @@ from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
 from windowpane.core.vocabulary import Component
 from windowpane.effects.background_writer import writer_named
-from windowpane.fidelity.judge.judge import JudgeSettings
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.manager.dependencies import Dependencies, Task
 from windowpane.manager.drivers import AsyncWindow, BlockingWindow
@@ -351,7 +350,7 @@ def configured_judge(config: JudgeConfig) -> SampledJudge:
         capacity=config.capacity,
         timeout_seconds=config.timeout_seconds,
         max_calls=config.max_calls,
-        judging=JudgeSettings(replicates=config.replicates),
+        replicates=config.replicates,
     )
     return SampledJudge(load_callable(config.model, option="health_monitoring.judge.model"), sampling)
 

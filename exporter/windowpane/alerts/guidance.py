@@ -248,7 +248,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         "The conversation was replaced by a summary.",
         "Useful to know for a person who follows the session: the agent may ask again.",
         "The session page shows before and after with the facts that were lost.",
-        ("Nothing, unless the fidelity alert fires too.",),
+        ("Read what was lost, and repeat to the agent what it still needs.",),
     ),
     "rot_threshold": Guidance(
         "The window holds more tokens than the threshold you set, whatever its limit. Off by default.",

@@ -21,7 +21,6 @@ from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, stri
 from windowpane.evaluation.suite.report import as_data, text_report
 from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError, WindowpaneError
-from windowpane.fidelity.judge.judge import JudgeSettings
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.models.tokens import counter_for
 
@@ -133,7 +132,7 @@ def command(  # noqa: PLR0917  # click passes by name
                 None if compressor_name is None else load_callable(compressor_name, option="--compressor")
             ),
             prompt="" if prompt_file is None else prompt_file.read_text(encoding="utf-8"),
-            settings=JudgeSettings(replicates=replicates),
+            replicates=replicates,
             minimum_score=min_score,
         )
     except ConfigurationError as error:
@@ -163,7 +162,7 @@ def _callable_named(name: str) -> Model:
 
 def _judge_named(name: str, replicates: int) -> SampledJudge:
     try:
-        sampling = JudgeSampling(writes_questions=True, judging=JudgeSettings(replicates=replicates))
+        sampling = JudgeSampling(writes_questions=True, replicates=replicates)
         return SampledJudge(_callable_named(name), sampling)
     except ConfigurationError as error:
         raise InvalidOption(str(error)) from error

@@ -15,7 +15,7 @@ from windowpane.core.vocabulary import ContentType, severity
 from windowpane.core.window.blocks import Block
 from windowpane.evaluation.suite.report import missed_lines, questions_data
 from windowpane.exceptions import SourceError, UnknownFormatError
-from windowpane.fidelity.judge.judge import Evaluation
+from windowpane.fidelity.judge.judge import Evaluation, JudgedCompression
 from windowpane.fidelity.judge.sampling import JudgedSession, SampledJudge
 from windowpane.fidelity.passages import Passage
 from windowpane.fidelity.probe import KEPT, evaluate
@@ -76,7 +76,7 @@ def measure(compactions: Iterable[Compaction], judge: SampledJudge | None = None
     session = None if judge is None else JudgedSession(judge, _DIGEST)
     for one in compactions:
         evaluated = evaluate(one.removed, one.visible, digest=_DIGEST)
-        judged = None if session is None else session.judge(one.name, one.removed, one.visible)
+        judged = None if session is None else session.judge(JudgedCompression(one.name, one.removed, one.visible))
         yield Loss(one, evaluated, judged)
 
 

@@ -84,7 +84,9 @@ class _Mentions:
         weights = Counter({name: number for name, number in self.number.items() if number > 1})
         for block, names in zip(self._blocks, self._names, strict=True):
             weights.update(dict.fromkeys(names, _WEIGHT.get(block.content_type, 0)))
-        candidates = self._settled(+weights) or self._settled(self.number)
+        values = Counter(name.partition("=")[0] for name in self.number if "=" in name)
+        settled = {name for name in self.number if values[name.partition("=")[0]] < 2}  # else a counter or a time
+        candidates = settled & (+weights).keys() or settled
         ranked = nsmallest(MAXIMUM_NAMES, ((-weights[name], -self._last[name], name) for name in candidates))
         for _, last, name in ranked:
             yield Fact("setting" if "=" in name else "name", name, self._blocks[-last].id)
@@ -106,11 +108,6 @@ class _Mentions:
             if "=" not in name
         )
         return {name: -need for need, name in nsmallest(MAXIMUM_NAMES_KEPT, needs)}
-
-    def _settled(self, names: Counter[str]) -> list[str]:
-        """Return those of *names* that state a fact: a setting with several values is a counter or a time."""
-        values = Counter(name.partition("=")[0] for name in self.number if "=" in name)
-        return [name for name in names if values[name.partition("=")[0]] < 2]
 
 
 def names_kept(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:

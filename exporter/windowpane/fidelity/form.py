@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from windowpane.fidelity.languages import pattern_of
+
 MINIMUM_SECTIONS: Final = 3
 """Sections of a template by which a text is recognized as written to it."""
 MAXIMUM_GAP: Final = 8
@@ -64,14 +66,9 @@ _TITLE: Final = re.compile(
     r"([A-Za-z][A-Za-z /&]{3,40})(?: \([^()\n]{1,60}\))?[*_]{0,2}(?::|\s{0,9}$)"
 )
 _TAG: Final = re.compile(
-    r"(?m)^ {0,8}<(/?)(state_snapshot|summary|analysis"
-    r"|overall_goal|key_knowledge|file_system_state|recent_actions|current_plan)>"
+    rf"(?m)^ {{0,8}}<(/?)(state_snapshot|summary|analysis|{'|'.join(TEMPLATES['Gemini CLI'])})>"
 )
-_UNENDED: Final = re.compile(
-    r"[^\W\d_]{2,} [^\W\d_]{2,},$"
-    r"| (?:the|and|or|but|which|because|und|oder|et|ou)$"
-    r"|(?<![,;]) (?:a|an|of|to|than|der|die|für|le|la|les|de|du|des|el|los|y|o|con|para)$"
-)
+_UNENDED: Final = pattern_of("unended")
 """The end of a line within a sentence; a list of names, a path or code does not end so."""
 
 

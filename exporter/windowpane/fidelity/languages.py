@@ -82,12 +82,14 @@ _SUFFIXES: Final = (
 )  # fmt: skip
 
 
+_PARTICIPLE: Final = re.compile(r"^ge([^\W\d_]{3,})t$")
+"""Of German, as `gelöscht`."""
 _ACCENTS: Final = str.maketrans("éèê", "eee")
 
 
 def stem(word: str) -> str:
     """Return the start of a word without the endings that inflection changes."""
-    word = word.translate(_ACCENTS)
+    word = _PARTICIPLE.sub(r"\1", word.translate(_ACCENTS))
     for _ in range(2):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) - len(suffix) >= MINIMUM_STEM:

@@ -38,7 +38,6 @@ TOKEN: Final = re.compile(
 NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
 MAXIMUM_NAME: Final = 200
-"""A longer token is not a name."""
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
 _CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
 _ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
@@ -277,17 +276,20 @@ class Passage:
 
     def sentence_at(self, position: int) -> list[Term]:
         """Return the terms of the sentence that has the one at *position*."""
-        own = self.terms[position]
-        start, end = max(0, own.start - AROUND), own.end + AROUND
-        *_, start = (start, *(match.end() for match in _BREAK.finditer(self.text, start, own.start)))
-        end = match.start() if (match := _BREAK.search(self.text, own.end, end)) else end
+        start, end = self._sentence(self.terms[position].start, self.terms[position].end)
         near = self.terms[max(0, position - AROUND // 2) : position + AROUND // 2]
         return [one for one in near if start <= one.start and one.end <= end]
 
     def excerpt(self, start: int, end: int) -> str:
         """Return the text of the terms from position *start* to *end* with the sentence around them."""
-        first, last = self.terms[start].start, self.terms[end - 1].end
+        return self.around(self.terms[start].start, self.terms[end - 1].end)
+
+    def around(self, start: int, end: int) -> str:
+        """Return the text from one character to another with the sentence around it."""
+        start, end = self._sentence(start, end)
+        return " ".join(self.text[start:end].split()).removeprefix("- ")[:MAXIMUM_CHARACTERS]
+
+    def _sentence(self, first: int, last: int) -> tuple[int, int]:
         before, after = max(0, first - AROUND), last + AROUND
         *_, start = (before, *(match.end() for match in _BREAK.finditer(self.text, before, first)))
-        end = match.start() if (match := _BREAK.search(self.text, last, after)) else after
-        return " ".join(self.text[start:end].split())[:MAXIMUM_CHARACTERS]
+        return start, match.start() if (match := _BREAK.search(self.text, last, after)) else after

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
 from windowpane.core.names import without_wrappers
@@ -36,7 +36,6 @@ MINIMUM_COVERAGE: Final = 0.5
 MINIMUM_FACTS: Final = 5
 """With fewer facts a share of them is not a measure of the compression; they are listed all the same."""
 MAXIMUM_OUTCOMES: Final = 200
-"""Facts listed in one event."""
 MAXIMUM_RULES: Final = 60
 """Rules looked up, the newest."""
 KEPT: Final = 0.5
@@ -58,15 +57,11 @@ _NO_STATEMENT: Final = re.compile(r"^#|[{};]\s*$|:=|==|&&|=>|^\W*[\w.]+\(.*\)$|^
 """A heading, or a line of code or data."""
 
 
-class Outcome(NamedTuple):
-    """The fate of one fact, or of one question of a judge."""
+Outcome = tuple[str, Fate, str, str | None]
+"""Kind, fate and text of a fact or of a question of a judge, and the block with its content.
 
-    kind: str
-    fate: Fate
-    text: str
-    """The fact; of a contradiction a second line has the text of the replacement, a third one the two values."""
-    block: str | None = None
-    """Id of the block that has the content of the fact."""
+Of a contradiction the second line has the text of the replacement, a third one the two values.
+"""
 
 
 def evaluate(
@@ -93,14 +88,14 @@ def evaluate(
     facts = [*(Fact("rule", rule.text, rule.block) for rule in rules), *situation(removed)]
     view = _Visible(visible, removed, recoverable=recoverable)
     faults = list(_contradictions(facts, removed, view, task))
-    outcomes = [Outcome(fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts]
-    denied = {outcome.text.partition("\n")[0] for outcome in faults}
-    outcomes = [*faults, *(outcome for outcome in outcomes if outcome.text not in denied)]
-    retained = sum(outcome.fate == "kept" for outcome in outcomes)
+    denied = {text.partition("\n")[0] for _, _, text, _ in faults}
+    fates = ((fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts if fact.text not in denied)
+    outcomes = [*faults, *fates]
+    event = as_event("probe", outcomes, coverage=coverage, digest=digest, of=of)
     is_scored = len(outcomes) >= MINIMUM_FACTS
     return replace(
-        as_event("probe", outcomes, coverage=coverage, digest=digest, of=of),
-        score=retained / len(outcomes) if is_scored else None,
+        event,
+        score=event.facts_kept / len(outcomes) if is_scored else None,
         reason="" if is_scored else f"a score needs {MINIMUM_FACTS} facts, {len(outcomes)} were found",
         form=tuple(
             fault
@@ -126,7 +121,7 @@ def _contradictions(
     sources = [block.text for block in (*removed, *view.blocks) if block.text and block.id not in replaced]
     for one in contradictions(stated, binding, view.replacement, [*sources, task]):
         values = f"\n{one.replaced_by} for {one.value}" if one.value else ""
-        yield Outcome(one.kind, "contradicted", f"{one.statement}\n{one.claim}{values}")
+        yield one.kind, "contradicted", f"{one.statement}\n{one.claim}{values}", None
 
 
 def _requests(removed: Sequence[Block]) -> Iterator[str]:
@@ -211,13 +206,13 @@ def as_event(
     of: str | None,
 ) -> FidelityEvaluated:
     """Return the event that reports *outcomes*, without a score; it lists the most severe ones."""
-    fates = [outcome.fate for outcome in outcomes]
-    listed = sorted(outcomes, key=lambda outcome: severity(outcome.kind, outcome.fate))[:MAXIMUM_OUTCOMES]
+    fates = [fate for _, fate, _, _ in outcomes]
+    listed = sorted(outcomes, key=lambda outcome: severity(*outcome[:2]))[:MAXIMUM_OUTCOMES]
     return FidelityEvaluated(
         method=method,
         score=None,
         coverage=coverage,
-        facts=tuple(FactOutcome(one.kind, one.fate, digest(one.text), one.text, one.block) for one in listed),
+        facts=tuple(FactOutcome(kind, fate, digest(text), text, block) for kind, fate, text, block in listed),
         facts_total=len(fates),
         facts_kept=fates.count("kept"),
         facts_recoverable=fates.count("recoverable"),

@@ -32,7 +32,6 @@ SAME: Final = 0.9
 """Share of the words of a clause that another one has which states just the same."""
 MINIMUM_WORDS: Final = 2
 MAXIMUM_CLAUSES: Final = 4_000
-"""Clauses of a text that are compared."""
 MAXIMUM_COMPARED: Final = 12
 """Clauses that each rule is compared with: those that share most of its words."""
 _NEEDLESS: Final = pattern_of("needless")
@@ -138,18 +137,8 @@ class ComparedText:
     """A text that rules are compared with, by the words of its clauses."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = [text for text in texts if text]
+        self._texts = tuple(text for text in texts if text)
         self._plain = [f" {_normal(text)} " for text in self._texts]
-
-    @cached_property
-    def _index(self) -> tuple[list[str], dict[str, list[int]]]:
-        """The clauses, and the numbers of those that have a word or value."""
-        clauses = list(islice(chain.from_iterable(map(_clauses_of, self._texts)), MAXIMUM_CLAUSES))
-        postings: dict[str, list[int]] = {}
-        for number, clause in enumerate(clauses):
-            for term in frozenset.union(*_stems_and_values(clause)):
-                postings.setdefault(term, []).append(number)
-        return clauses, postings
 
     def has(self, rule: str) -> bool:
         """Return whether a text has the rule word for word, whatever its case, marks and line breaks.
@@ -162,7 +151,7 @@ class ComparedText:
 
     def near(self, rule: Clause) -> Iterator[Clause]:
         """Yield the clauses that share most words with a rule, the closest first, of equals the first."""
-        clauses, postings = self._index
+        clauses, postings = _indexed(self._texts)
         votes = Counter(number for term in rule.terms for number in postings.get(term, ()))
         for number in sorted(votes, key=lambda number: (-votes[number], number))[:MAXIMUM_COMPARED]:
             yield read_clause(clauses[number])
@@ -186,6 +175,17 @@ class ComparedText:
         if any(all(plain not in one.plain for one in contradicting) for plain in stating):
             return Found("reworded")  # and not by a part of the sentence that reverses it
         return Found("contradicted", contradicting[0]) if contradicting else Found(None)
+
+
+@lru_cache(maxsize=4)  # the probe and the record of rules read the same summary
+def _indexed(texts: tuple[str, ...]) -> tuple[list[str], dict[str, list[int]]]:
+    """Return the clauses of texts, and the numbers of those that have a word or value."""
+    clauses = list(islice(chain.from_iterable(map(_clauses_of, texts)), MAXIMUM_CLAUSES))
+    postings: dict[str, list[int]] = {}
+    for number, clause in enumerate(clauses):
+        for term in frozenset.union(*_stems_and_values(clause)):
+            postings.setdefault(term, []).append(number)
+    return clauses, postings
 
 
 def _occurs(wanted: str, text: str) -> bool:
@@ -255,19 +255,15 @@ def _is_opposed(rule: Clause, clause: Clause) -> bool:
 
 def _has_opposite(rule: Clause, clause: Clause) -> bool:
     """Return whether one has an opposite of a word of the other: `enable`, `disable`."""
-    of_rule, of_clause = _poles(rule.text), _poles(clause.text)
-    shared = of_rule.keys() & of_clause.keys()
-    return sum(of_rule[pair].isdisjoint(of_clause[pair]) for pair in shared) % 2 == 1
+    ours, theirs = _poles(rule.text), _poles(clause.text)
+    shared = {pair for pair, _ in ours} & {pair for pair, _ in theirs}
+    return len(shared - {pair for pair, _ in ours & theirs}) % 2 == 1
 
 
-def _poles(text: str) -> dict[str, set[int]]:
+def _poles(text: str) -> set[tuple[str, int]]:
     """Return the pairs of opposites of which a text has a word, with the sides that it has."""
-    poles: dict[str, set[int]] = {}
     words = {term.text for term in terms_of(text)}
-    for word, (pair, side) in _OPPOSITES.items():
-        if word in words or (_WIDE.match(word) and word in text):
-            poles.setdefault(pair, set()).add(side)
-    return poles
+    return {pole for word, pole in _OPPOSITES.items() if word in words or (_WIDE.match(word) and word in text)}
 
 
 def _is_swapped(rule: Clause, clause: Clause) -> bool:

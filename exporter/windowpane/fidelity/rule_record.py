@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,6 @@ from windowpane.fidelity.rules import MAXIMUM_RULES, Rule, find_rules, instructi
 from windowpane.fidelity.situation import is_written
 
 MAXIMUM_OUTCOMES: Final = 100
-"""Rules listed in one event."""
 OUTPUT_TYPES: Final = REPLY_TYPES | {"tool_result"}
 """Content of the model and its tools: neither the user nor the agent's program added it."""
 MAXIMUM_COUNTED: Final = 20
@@ -35,6 +35,11 @@ class ObservedCompaction:
     """The window after it, without its results."""
     results: frozenset[str]
     """Ids of the blocks of the summary."""
+
+    @property
+    def before(self) -> tuple[Block, ...]:
+        """The window before it."""
+        return *self.removed, *self.remaining
 
 
 @dataclass(slots=True)
@@ -60,32 +65,16 @@ class RuleRecord:
         if self._window_id not in (0, compaction.window_id):
             self._followed.clear()
         self._window_id = compaction.window_id
-        before = (*compaction.removed, *compaction.remaining)
+        unrecorded = _unrecorded(compaction.before)
         if not any(block.text for block in window if block.id in compaction.results):
             self._followed.clear()
             reason = "the text of the summary was not recorded"
-            return RulesFollowed(compaction.of, compaction.number, unrecorded=_unrecorded(before), reason=reason)
-        self.follow(find_rules(before))
-        return self._outcomes(compaction, window, before)
-
-    def follow(self, rules: Iterable[Rule]) -> None:
-        """Add rules that are visible now."""
-        for rule in rules:
-            key = rule.text.casefold()
-            followed = self._followed.get(key)
-            if followed is not None:
-                followed.rule, followed.is_visible = rule, True
-            elif len(self._followed) < MAXIMUM_RULES:
-                self._followed[key] = _Followed(rule)
-
-    def _outcomes(
-        self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]
-    ) -> RulesFollowed:
-        unrecorded = _unrecorded(before)
+            return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=reason)
+        self.follow(find_rules(compaction.before))
         if not self._followed:
             return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=NO_RULES)
-        sight = _Sight(compaction, window, before)
-        counts: dict[RuleSource, dict[RuleFate, int]] = {source: {} for source in RULE_SOURCES}
+        sight = _Sight(compaction, window)
+        counts: dict[RuleSource, Counter[RuleFate]] = {source: Counter() for source in RULE_SOURCES}
         outcomes: list[RuleOutcome] = []
         for one in self._followed.values():
             was_visible, rule = one.is_visible, one.rule
@@ -93,17 +82,26 @@ class RuleRecord:
             fate = sight.fate_of(rule)
             one.is_visible = fate not in ("lost", "contradicted")
             if was_visible:
-                counts[rule.source][fate] = counts[rule.source].get(fate, 0) + 1
+                counts[rule.source][fate] += 1
                 digest = self._digest(rule.text)
                 outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text))
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
-        followed, visible = self._by_compactions()
+        followed_by, visible_by = self._by_compactions()
         return RulesFollowed(
             compaction.of, compaction.number,
-            user=counts["user"], system=counts["system"], memory=counts["memory"],
+            user=dict(counts["user"]), system=dict(counts["system"]), memory=dict(counts["memory"]),
             outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
-            followed_by_compactions=followed, visible_by_compactions=visible, unrecorded=unrecorded,
+            followed_by_compactions=followed_by, visible_by_compactions=visible_by, unrecorded=unrecorded,
         )  # fmt: skip
+
+    def follow(self, rules: Iterable[Rule]) -> None:
+        """Add rules that are visible now."""
+        for rule in rules:
+            followed = self._followed.get(rule.text.casefold())
+            if followed is not None:
+                followed.rule, followed.is_visible = rule, True
+            elif len(self._followed) < MAXIMUM_RULES:
+                self._followed[rule.text.casefold()] = _Followed(rule)
 
     def _by_compactions(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return how many rules have been through 1, 2, 3 … compactions, and how many of these are visible."""
@@ -119,7 +117,7 @@ class RuleRecord:
 class _Sight:
     """The first call after a compaction: what remained, the summary, and what was put back."""
 
-    def __init__(self, compaction: ObservedCompaction, window: Sequence[Block], before: Sequence[Block]) -> None:
+    def __init__(self, compaction: ObservedCompaction, window: Sequence[Block]) -> None:
         before_ids = {block.id for block in compaction.remaining}
         self._present = {block.id for block in window} & before_ids
         summary = [block for block in window if block.id in compaction.results]
@@ -129,7 +127,7 @@ class _Sight:
         self._remaining = ComparedText(block.text or "" for block in remaining)
         by_program = (one for one in added if one.content_type not in OUTPUT_TYPES and not is_written(one))
         self._restored = ComparedText(block.text or "" for block in by_program)
-        self._instructions = ComparedText(block.text or "" for block, _ in instructing(before))
+        self._instructions = ComparedText(block.text or "" for block, _ in instructing(compaction.before))
 
     def fate_of(self, rule: Rule) -> RuleFate:
         """Return what became of a rule."""

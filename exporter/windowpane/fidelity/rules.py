@@ -16,6 +16,7 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.passages import unwrapped
 from windowpane.fidelity.rule_grammar import LIST_MARK, Passage, Register, plain, rule_of, worded
@@ -27,7 +28,6 @@ SOURCE_OF: Final[dict[ContentType, RuleSource]] = {
 }
 """Sources of rules, by the content that states them."""
 MAXIMUM_RULES: Final = 400
-"""Rules of one conversation at most."""
 MAXIMUM_CHARACTERS: Final = 600
 """A longer sentence is pasted data."""
 MINIMUM_CHARACTERS: Final = 8
@@ -97,7 +97,7 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
     head = text[:HEAD_CHARACTERS].lstrip()
     if _NOT_INSTRUCTIONS.match(head):
         return None
-    if source == "memory" and (_DESIGN.search(head) or _REQUIREMENT.search(text)):
+    if source == "memory" and (_SPECIFICATION.search(head) or _REQUIREMENT.search(text)):
         return None
     if source == "system":
         return "prompt"
@@ -105,29 +105,14 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
     return "request" if is_request and not _PROMPT.match(head) else "instructions"
 
 
-_NOT_INSTRUCTIONS: Final = re.compile(
-    r"(?:Message Type: |<task-notification>|Here is a demonstration"
-    r"|Another Claude session|Implement the following plan"
-    r"|(?:<local-command-caveat>)?Caveat: The messages below"
-    r"|/\*|//|#!|[{\[]|\"\"\""
-    r"|(?:import|package|from|export|const|FROM) [\w{\"'@*]|[\w.]+ = |[\w-]+: [^\n]*\n\s*[\w-]+:)"
-)
-"""The start of a message from another agent, of a plan that the model wrote, or of a file of code or data."""
+_NOT_INSTRUCTIONS: Final = pattern_of("not_instructions")
 NOTICE_CHARACTERS: Final = 400
 """Shorter content that a hook adds, without lists and headings, is about the moment."""
 _MARKDOWN: Final = re.compile(r"(?m)^\s*(?:[-*+#>]|\d{1,3}[.)])\s")
 _REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
-_DESIGN: Final = re.compile(
-    r"(?m)^#{1,3} (?:Why|Context|Goals?|Background|Motivation|Related Decisions|Relevant Lessons|Success Criteria"
-    r"|Retrospective|Post-?mortem)\b"
-    r"|^- \[[ xX]\] \d+\.\d"
-)
+_SPECIFICATION: Final = pattern_of("specification")
 """A specification, a design or its tasks: it obliges the product, not the agent."""
-_PROMPT: Final = re.compile(
-    r"(?:<\w+>\s*)?(?:you are (?:a|an|the|taking over)\b|act as an?\b|<skill\b|<name>"
-    r"|<recommended_plugins>|<system-reminder>|<\w+_instructions>)",
-    re.IGNORECASE,
-)
+_PROMPT: Final = pattern_of("prompt_start")
 """The start of a prompt that the user pastes or a command expands to."""
 
 
@@ -151,12 +136,7 @@ def _passages(text: str) -> Iterator[Passage]:
             in_steps = _STEPS.match(line) is not None
 
 
-_STEPS: Final = re.compile(
-    r"\s{0,12}(?:#{1,6} |\*\*)\W{0,8}"
-    r"(?:(?:the )?(?:\w{1,40} )?(?:steps?|phases?|process|workflow|procedure|usage)\b|\d+[.a-z]*\.? )",
-    re.IGNORECASE,
-)
-"""A heading of the steps of a task."""
+_STEPS: Final = pattern_of("steps_title")
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
 _OUTPUT: Final = re.compile(
     r"<((?:local-command|bash|command|ide|tool)[_-]\w+|task-notification|system-output|diff|examples?)\b"

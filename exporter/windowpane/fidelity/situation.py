@@ -17,7 +17,7 @@ from windowpane.core.names import without_wrappers
 from windowpane.core.tracking.missteps import has_failed
 from windowpane.core.tracking.regret import access_of
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.languages import DECISION, REASON
+from windowpane.fidelity.languages import DECISION, REASON, pattern_of
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, Passage, sentences, unwrapped
 
 FactKind = Literal[
@@ -25,7 +25,6 @@ FactKind = Literal[
 ]
 """Kinds of facts; a name or a setting (`timeout=30s`) is one for summaries only."""
 MAXIMUM_FILES: Final = 8
-"""Files changed, and files read, the last ones."""
 MAXIMUM_FAILURES: Final = 5
 MAXIMUM_OPEN: Final = 20
 MAXIMUM_DECISIONS: Final = 12
@@ -38,10 +37,7 @@ SCANNED_SENTENCES: Final = 2_000
 _EXIT_CODE: Final = re.compile(
     r'(?i)(?:\bexit(?:ed)?(?: with)?(?: code| status)|"exit_code")"?[:=]?\s{0,3}(\d{1,3})\b'
 )
-_FAULT: Final = re.compile(
-    r"(?i)\b(?:error|failed|failure|fatal|panic|exception|cannot|undefined|not found|denied|refused|assert)"
-    r"|\w(?:Error|Exception)\b"
-)
+_FAULT: Final = pattern_of("fault")
 _TRIVIAL: Final = re.compile(r"^\s*(?:import|from|except|raise|catch|File \"|at )\b|^\s*Traceback|^\W*$")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add) File: ([^\n\\\"]{1,300})")
 _FILE: Final = re.compile(r"[\w@.+~/-]{0,300}\w\.[A-Za-z]\w{0,9}")
@@ -137,11 +133,7 @@ def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
 
 LATEST_BLOCKS: Final = 20
 """Messages of the user and the model that are searched for open work: earlier ones may be done."""
-_OPEN_NAMES: Final = (
-    "to-?dos?", "next(?: steps?)?", "remaining(?: work| steps| tasks)?", "still (?:open|to do)",
-    "open (?:work|tasks|items)",
-)  # fmt: skip
-_OPEN_LABEL: Final = f"(?:{'|'.join(_OPEN_NAMES)})"
+_OPEN_LABEL: Final = f"(?:{pattern_of('open_label').pattern})"
 _OPEN_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN_LABEL}[*\s]*:?[*\s]*")
 """A line that opens a list of open work."""
 _LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN_LABEL}\**:\**\s+(\S.{{3,240}})")

@@ -8,15 +8,13 @@ with the opposite meaning is wrong unless another passage agrees.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice, takewhile
-from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
-from windowpane.fidelity.passages import Passage, Span, Term
+from windowpane.fidelity.passages import Passage, Span, Term, terms_of
 from windowpane.fidelity.quantities import is_number, quantity_of
 from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 
@@ -31,7 +29,6 @@ VERBATIM: Final = 0.85
 CLOSE_CHARACTERS: Final = 16
 """Characters around another value in which the term next to it is looked for."""
 MAXIMUM_VALUES: Final = 8
-"""Numbers and names of one statement."""
 CONTEXT: Final = 4
 """Terms on each side of a value by which a value is recognized."""
 MINIMUM_CLAUSE: Final = 3
@@ -108,43 +105,30 @@ def contradictions(
     yield from _reversals(binding, replacement.text, passages)
 
 
-class _Choice(NamedTuple):
-    """Two alternatives: the terms on both sides of `instead of`, the chosen ones first."""
-
-    first: frozenset[str]
-    second: frozenset[str]
-    start: int
-    end: int
-
-
-def _choices(passage: Passage) -> Iterator[_Choice]:
-    terms = passage.terms
+def _choices(passage: Passage) -> Iterator[tuple[frozenset[str], frozenset[str], str]]:
+    """Yield the terms on both sides of `instead of`, those of what is chosen first, with the text around."""
     for match in _INSTEAD.finditer(passage.text):
         at = match.end() if match["changed"] else match.start()
-        end = bisect_left(terms, at, key=attrgetter("start"))
-        start = bisect_left(terms, match.end(), key=attrgetter("start"))
-        before = [one.text for one in terms[max(0, end - CONTEXT) : end] if one.end > at - SUPPORT_CHARACTERS]
-        after = [
-            one.text for one in terms[start : start + CONTEXT] if one.start < match.end() + SUPPORT_CHARACTERS
-        ]
-        first, second = frozenset(before), frozenset(after)
+        before = [*terms_of(passage.text[max(0, at - SUPPORT_CHARACTERS) : at])][-CONTEXT:]
+        after = islice(terms_of(passage.text[match.end() : match.end() + SUPPORT_CHARACTERS]), CONTEXT)
+        first, second = (frozenset(one.text for one in side) for side in (before, after))
         if match["changed"] or match.group() == REJECTED_FIRST:
             first, second = second, first
         if first and second:
-            yield _Choice(first - second, second - first, end - 1, start + 1)
+            yield first - second, second - first, passage.around(match.start(), match.end())
 
 
 def _exchanges(
     statements: Iterable[Passage], replacement: Passage, sources: Sequence[str]
 ) -> Iterator[Contradiction]:
     """Yield the statements whose alternatives are exchanged: `A instead of B`, `from A to B`."""
-    stated = [(statement, choice) for statement in statements for choice in _choices(statement)]
+    stated = [(statement.text, *choice) for statement in statements for choice in _choices(statement)]
     claims = list(_choices(replacement)) if stated else []
-    for statement, choice in stated:
-        for claim in claims:
-            chosen, rejected = choice.first & claim.second, choice.second & claim.first
+    for statement, first, second, _ in stated:
+        for other_first, other_second, claim in claims:
+            chosen, rejected = first & other_second, second & other_first
             if chosen and rejected and not _has_choice(sources, rejected, chosen):
-                yield Contradiction("reversed", statement.text, replacement.excerpt(claim.start, claim.end))
+                yield Contradiction("reversed", statement, claim)
 
 
 def _has_choice(sources: Iterable[str], chosen: frozenset[str], rejected: frozenset[str]) -> bool:
@@ -353,9 +337,9 @@ class _Support:
         self._sources = sources
 
     def has(self, other: _Other) -> bool:
-        """Return whether a source has the value next to the same term, or near all the terms that it shares.
+        """Return whether a source has the value next to the same term, or near the terms that it shares.
 
-        Of a quoted statement both are needed: only the same statement with that value supports it.
+        A quoted statement needs both, and so does an exchanged value, with all the terms next to it.
         """
         text = "|".join(map(re.escape, other.spellings))
         is_count = is_number(other.value)

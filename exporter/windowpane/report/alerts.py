@@ -54,7 +54,7 @@ def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringO
         return FiringOutcome(
             "until the session ended", short="session end", now=False, turns=turns, seconds=passed
         )
-    return FiringOutcome("until the recording stops", short="never", now=False, turns=turns, seconds=passed)
+    return FiringOutcome("until the recording stops", short="unresolved", now=False, turns=turns, seconds=passed)
 
 
 def _passed(start: float | None, end: float | None) -> float | None:
@@ -63,7 +63,7 @@ def _passed(start: float | None, end: float | None) -> float | None:
 
 def duration_text(outcome: FiringOutcome) -> str:
     """Return the duration of a firing: `3 turns, 2 min 5 s`."""
-    turns = count(outcome.turns, "turn") if outcome.turns else "within the turn"
+    turns = count(outcome.turns, "turn") if outcome.turns else "less than a turn"
     return turns if not outcome.seconds else f"{turns}, {seconds(outcome.seconds)}"
 
 

@@ -208,7 +208,7 @@ def fleet_phrases(totals: FleetTotals, *, filtered: bool = False) -> tuple[Phras
     """Return one sentence about the sessions that need attention, or about the recorded ones if none is live."""
     if not totals.live:
         return _recorded(totals, "match" if filtered else "recorded")
-    live = count(totals.live, "live session")
+    live = count(totals.live, "matching live session" if filtered else "live session")
     if not totals.live_needing_attention:
         return (Phrase(f"{live}, none in red or with a warning."),)
     needs: tuple[tuple[int, str, Subject | None], ...] = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from windowpane.core.events import FidelityEvaluated
@@ -40,30 +40,41 @@ class Losses(NamedTuple):
 def losses_of(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, Losses]:
     """Return the losses of those sessions of which they are known.
 
-    They are unknown where no compaction was evaluated, or not all evaluations were read.
+    They are unknown where no compaction was evaluated, or some of the evaluations were not read.
     """
     evaluations = _evaluations(reader, rows)
     losses = {}
     for row in rows:
-        facts = FactTotals.of(evaluations.get(row.session_id, ()))
+        read = evaluations.get(row.session_id)
+        facts = FactTotals.of(read or ())
         if facts is not None:
             losses[row.session_id] = Losses(facts.contradicted, facts.lost, row.regrets)
-        elif row.regrets or not (row.compressions or row.evicted_tokens):
+        elif not _removed_content(row) or (row.regrets and read is not None):
             losses[row.session_id] = Losses(0, 0, row.regrets)
     return losses
 
 
+def _removed_content(row: SessionRow) -> bool:
+    return bool(row.compressions or row.evicted_tokens)
+
+
 def _evaluations(reader: EventReader, rows: Sequence[SessionRow]) -> dict[str, list[FidelityEvaluated]]:
-    compacted = {row.session_id: row for row in rows if row.compressions}
-    if not compacted:
+    """Return the evaluations of each session that removed content, if all of them were read."""
+    removing = {row.session_id: row for row in rows if _removed_content(row)}
+    if not removing:
         return {}
     query = EventFilter(types=("fidelity.evaluated",), newest_first=True, limit=EVALUATIONS)
-    events = intact_events(reader.events_or_damage(query))
-    by_session: defaultdict[str, list[FidelityEvaluated]] = defaultdict(list)
-    for stored in events:
-        row = compacted.get(stored.event.context.session_id)
+    events = reader.events_or_damage(query)
+    by_session: dict[str, list[FidelityEvaluated]] = {name: [] for name in removing}
+    for stored in intact_events(events):
+        row = removing.get(stored.event.context.session_id)
         if row and stored.revision == row.revision and isinstance(data := stored.event.data, FidelityEvaluated):
             by_session[row.session_id].append(data)
     if len(events) < EVALUATIONS:
         return by_session
-    return {name: read for name, read in by_session.items() if len(read) >= compacted[name].compressions}
+    older = replace(query, limit=1, before_seq=min(one.seq for one in events))
+    return {
+        name: read
+        for name, read in by_session.items()
+        if read and not reader.events_or_damage(replace(older, session_id=name))
+    }

@@ -102,7 +102,7 @@ def decimal(value: float | None) -> str:
 
 def rate(value: float, *, signed: bool = False) -> str:
     """Return a number of something per turn or per 100 calls, or a multiple: `2.5`, `+2.5`."""
-    return f"{value:+.1f}" if signed else f"{value:.1f}"
+    return f"{value:+.1f}".replace("-", "−") if signed else f"{value:.1f}"
 
 
 def reduction(value: float | None) -> str:
@@ -132,7 +132,7 @@ def dollars(value: float | None, *, estimated: bool = False, stated: bool = Fals
     if stated or estimated:
         return dollars(value) + STATED if stated else ESTIMATED + dollars(value)
     if value < 0:
-        return f"-{dollars(-value)}"
+        return f"−{dollars(-value)}"
     if value == 0 or 0.01 <= value < 1_000:
         return f"${value:,.2f}"
     if value < 0.00005:

@@ -27,7 +27,7 @@ CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "thinking": "thinking",
     "tool_call": "tool call",
     "tool_result": "tool result",
-    "memory_injection": "memory and skills",
+    "memory_injection": "memory or skill",
     "summary": "summary",
     "placeholder": "placeholder",
     "media": "media",

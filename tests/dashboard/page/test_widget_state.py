@@ -86,7 +86,7 @@ def test_a_new_control_is_set_until_a_drawing_is_finished() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "label"), [("alerts", "Search or filter"), ("trends", "Agent"), ("session", "Go to turn")]
+    ("page", "label"), [("alerts", "Search or filter"), ("trends", "A line per"), ("session", "Go to turn")]
 )
 def test_another_choice_does_not_set_a_control_again(
     small_store: SqliteStore, open_page: OpenPage, page: str, label: str
@@ -241,7 +241,7 @@ class Filters:
 
 
 SEARCH = "Search or filter"
-FILTERS = (Filters("trends", ("Agent", "agent", "writer"), ("Model", "model", "gpt-5")),)
+FILTERS = (Filters("trends", ("Range", "days", "30"), ("A line per", "by", "model")),)
 
 
 def control(app: AppTest, label: str) -> Any:
@@ -283,6 +283,7 @@ def test_two_filters_chosen_at_once_both_apply(filters: Filters, open_page: Open
 
 def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> None:
     app = open_page(filters.page)
+    unchosen = control(app, filters.one[0]).value
     choose(app, filters.one).send()
     before = Late(app)
     before.keep()
@@ -294,7 +295,7 @@ def test_a_filter_does_not_undo_back(filters: Filters, open_page: OpenPage) -> N
 
     assert not app.exception
     assert address_of(app) == in_address(filters.other)
-    assert not control(app, filters.one[0]).value
+    assert control(app, filters.one[0]).value == unchosen
     assert control(app, filters.other[0]).value == filters.other[2]
 
 

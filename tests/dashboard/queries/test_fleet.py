@@ -16,6 +16,7 @@ import pytest
 from windowpane.core.events import AlertFired
 from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
+from windowpane.report import losses
 from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.page.widgets import varying
 from windowpane_dashboard.queries.filters import FleetFilters
@@ -145,6 +146,20 @@ def test_losses_are_counted_where_they_were_measured(small_store: SqliteStore) -
     assert frame["lost"].rank().tolist()[0] == 1.0
     assert listed.forgot_most is not None
     assert listed.forgot_most[0] == first
+
+
+@pytest.mark.parametrize(("limit", "known"), [(2, {"b"}), (3, {"b"}), (4, {"a", "b"}), (5, {"a", "b"})])
+def test_losses_of_a_partly_read_session_are_unknown(
+    empty_store: SqliteStore, builders: Any, monkeypatch: pytest.MonkeyPatch, limit: int, known: set[str]
+) -> None:
+    monkeypatch.setattr(losses, "EVALUATIONS", limit)
+    for name in ("a", "b"):
+        empty_store.append(builders.rich(start=time.time() - 800, session_id=name, compactions=(11, 15)))
+    rows = empty_store.sessions()
+
+    read = losses.losses_of(empty_store, [replace(row, compressions=1) for row in rows])
+
+    assert {name: one.lost for name, one in read.items()} == dict.fromkeys(known, 6)
 
 
 def test_a_column_whose_cells_are_all_alike_is_not_shown() -> None:

@@ -42,7 +42,7 @@ def test_servers_are_listed_with_their_repositories_and_what_is_never_called(
     tools = open_page("trends", top="mcp__db", repository="shop")
 
     assert not app.exception
-    assert "db costs most: $0.32 for 1 call." in page_text(app)
+    assert "db costs most: $0.32 for 1 tool call." in page_text(app)
     (row,) = app.dataframe[-1].value.to_dict("records")
     assert (row["MCP server"], row["tokens of its definition"], row["never called"]) == (
         "db",

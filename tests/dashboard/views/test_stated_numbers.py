@@ -189,7 +189,7 @@ def test_all_parts_of_the_trends_count_the_sessions_of_the_same_days(
 
     text = page_text(open_page("trends"))
 
-    assert "for 1 call\\. " in text
+    assert "for 1 model call\\. " in text
 
 
 def test_a_release_is_compared_wherever_the_lines_are_of_agents(

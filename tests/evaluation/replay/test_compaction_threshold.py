@@ -123,7 +123,7 @@ def test_a_level_that_changes_nothing_is_not_listed_and_each_saving_has_its_rang
     one = advice()
 
     assert all(level.saved_dollars for level in one.lower)
-    assert level_cells(one, one.lower[0])[2] == "-$5.76 (-$5.76 to -$5.76)"
+    assert level_cells(one, one.lower[0])[2] == "−$5.76 (−$5.76 to −$5.76)"
     assert level_cells(one, one.present)[2] == "–"
 
 

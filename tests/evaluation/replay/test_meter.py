@@ -26,6 +26,7 @@ from windowpane.evaluation.replay.history import (
     find_needs,
 )
 from windowpane.evaluation.replay.meter import Measures, Meter, WindowSizes
+from windowpane.evaluation.replay.recordings import Recording
 from windowpane.evaluation.replay.results import MAXIMUM_POINTS
 from windowpane.evaluation.replay.simulate import ReplayRun, _EventCounts
 
@@ -213,7 +214,7 @@ def test_content_cleared_by_the_user_is_not_evicted() -> None:
         digest=keyed_digester(b"k" * 32), probe=False,
     )  # fmt: skip
     prepared = SimpleNamespace(
-        meter=lambda _setup, **_options: meter, recording=SimpleNamespace(name="cleared", has_content=True)
+        meter=lambda _setup, **_options: meter, recording=Recording("cleared", "cleared", (), "")
     )
 
     run = simulate(prepared, ReplaySetup(8_192, "keep_last", keep_groups=2))  # type: ignore[arg-type]

@@ -36,6 +36,8 @@ from windowpane.store.open import open_reader
 from windowpane.store.reads.project_reader import EventReader
 
 NOT_CAPTURED: Final = "[content {number} was not captured]"
+MAXIMUM_MISSING: Final = 0.05
+"""Share of the tokens that may lack text in a replay that reads content."""
 REMEMBERED_COUNTS: Final = 20_000
 EVENTS_READ: Final = 2_000
 """Events of a stored session read at a time."""
@@ -50,10 +52,15 @@ class Recording:
     records: Sequence[Record]
     model: str
     """The model of most of its calls; empty if the recording does not name one."""
-    has_content: bool = True
-    """Its texts are known; without them only setups that read no content can be replayed."""
+    missing_share: float = 0.0
+    """Share of its tokens whose text was not captured."""
     replacements: dict[str, Block] = field(default_factory=dict)
     """Texts that replace content that was not captured, with the block of that content."""
+
+    @property
+    def has_content(self) -> bool:
+        """Nearly all of its text is known; without it only setups that read no content can be replayed."""
+        return self.missing_share <= MAXIMUM_MISSING
 
     def counter(self) -> TokenCounter:
         """Return the token counter of its model, with its vocabulary loaded and its counts cached."""
@@ -191,9 +198,10 @@ def _from_store(store: EventReader, session_id: str) -> Recording:
             records.append(Cleared(event.at))
         elif isinstance(data, SessionEnded):
             records.append(SessionClosed(data.reason, event.at))
-    return Recording(
-        session_id, session_id, records, row.model, has_content=not replacements, replacements=replacements
-    )
+    missing = sum(block.tokens for block in replacements.values())
+    total = sum(one.tokens or 0 for one in records if isinstance(one, ContentAdded))
+    share = missing / total if total else float(bool(replacements))
+    return Recording(session_id, session_id, records, row.model, share, replacements)
 
 
 def _is_first_hand(block: Block) -> bool:

@@ -20,6 +20,7 @@ from windowpane.evaluation.replay.rerun import CallWatcher, RerunOptions, manage
 from windowpane.evaluation.replay.setups import ReplaySetup
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.models.catalog import packaged_catalog
+from windowpane.text.formats import percent
 
 DIGEST: Final[Digester] = keyed_digester(b"replay")
 """Digests of replays are never stored, so the key is not secret; it is the same in every process."""
@@ -249,7 +250,8 @@ def _dollars(model: str, usage: Usage, *, writes: bool) -> float | None:
 
 def _note(recording: Recording) -> str:
     if recording.has_content:
-        return ""
+        share = percent(recording.missing_share)
+        return f"{share} of the tokens have no captured text" if recording.replacements else ""
     return (
         "content was not captured: no fidelity, needs known by digest and call only, "
         "sizes of summaries and cut content are guesses"

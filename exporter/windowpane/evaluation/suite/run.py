@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from windowpane.core.choices import MINIMUM_REPLICATES
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import Model, call_model, fenced, model_name, run_effect
@@ -15,7 +16,6 @@ from windowpane.exceptions import WindowpaneError
 from windowpane.fidelity.facts import blocks_of, extract_facts, names_kept
 from windowpane.fidelity.judge.judge import (
     JudgedQuestion,
-    JudgeSettings,
     Judgment,
     judge,
     text_of,
@@ -41,7 +41,7 @@ class SuiteSetup:
     """None takes the embedded extractive summarizer."""
     prompt: str = ""
     """System prompt for the compressor; empty takes the one the manager uses."""
-    settings: JudgeSettings = field(default_factory=JudgeSettings)
+    replicates: int = MINIMUM_REPLICATES
     minimum_score: float | None = None
     """Overrides the minimum of the suite."""
 
@@ -147,7 +147,7 @@ def _run_case(case: CaseEntry, suite: Suite, folder: Path, setup: SuiteSetup, *,
         summary = _compress(part, summary, case.goal, suite.summary_tokens, setup)
     questions: Sequence[Question] = [entry.question() for entry in case.questions] or questions_from(blocks)
     judgment = run_effect(
-        judge(original, summary, questions, settings=setup.settings),
+        judge(original, summary, questions, replicates=setup.replicates),
         setup.judge,
         timeout_seconds=MODEL_TIMEOUT_SECONDS,
     )

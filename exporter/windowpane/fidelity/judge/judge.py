@@ -21,16 +21,7 @@ from windowpane.core.vocabulary import FATES, Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.effects.model_calls import fenced
-from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.prompts import (
-    ANSWER,
-    CHUNK_CHARS,
-    COMPARE,
-    Verdict,
-    chunks,
-    read_answer,
-    read_verdict,
-)
+from windowpane.fidelity.judge.prompts import ANSWER, COMPARE, Verdict, chunks, read_answer, read_verdict
 from windowpane.fidelity.judge.questions import (
     KINDS,
     WEIGHTS,
@@ -40,7 +31,7 @@ from windowpane.fidelity.judge.questions import (
     questions_from,
     write_questions,
 )
-from windowpane.fidelity.probe import MINIMUM_COVERAGE, Outcome, as_event, coverage_of, missing_text
+from windowpane.fidelity.probe import MINIMUM_COVERAGE, as_event, coverage_of, missing_text
 
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
@@ -48,22 +39,6 @@ FAILURES_IN_A_ROW: Final = 3
 """A judgment stops after this many failed calls in a row."""
 LITERAL_CHARS: Final = 4
 """A key of at least this length that is in the original word for word needs no model to confirm it."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeSettings:
-    """Settings of a judgment. Raises `ConfigurationError` for too few replicates or too small a chunk."""
-
-    replicates: int = MINIMUM_REPLICATES
-    chunk_chars: int = CHUNK_CHARS
-    recoverable: bool = False
-    """The originals can be fetched by a handle that the model can see: not knowing then counts half."""
-
-    def __post_init__(self) -> None:
-        if self.replicates < MINIMUM_REPLICATES:
-            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
-        if self.chunk_chars < 200:
-            raise ConfigurationError("chunk_chars", f"{self.chunk_chars}", expected=">= 200")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +79,6 @@ class Judgment:
     unread: tuple[Question, ...] = ()
     """Questions with no readable outcome."""
     calls: int = 0
-    """Model calls."""
     reason: str = ""
     """The reason for a missing score."""
 
@@ -130,17 +104,26 @@ class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too oft
 
 
 def judge(
-    original: str, compressed: str, questions: Sequence[Question], *, settings: JudgeSettings | None = None
+    original: str,
+    compressed: str,
+    questions: Sequence[Question],
+    *,
+    replicates: int = MINIMUM_REPLICATES,
+    recoverable: bool = False,
 ) -> Effect[Judgment]:
-    """Judge how many *questions* about *original* can still be answered from *compressed*."""
+    """Judge how many *questions* about *original* can still be answered from *compressed*.
+
+    They are asked *replicates* times. The fate of an unknown answer is `recoverable` where the model can see a
+    handle that fetches the originals.
+    """
     if not questions:
         return Judgment(None, reason="there are no questions")
-    asker = _Asker(settings or JudgeSettings())
+    asker = _Asker(replicates, "recoverable" if recoverable else "lost")
     judged: list[JudgedQuestion] = []
     dropped: list[Question] = []
     try:
         for question in questions:
-            key = yield from _key(asker, original, question)
+            key = question.expected if question.is_confirmed else (yield from _key(asker, original, question))
             if key is None:
                 dropped.append(question)
             else:
@@ -167,12 +150,12 @@ def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]
 def _judge_one(asker: _Asker, compressed: str, question: Question, key: str) -> Effect[JudgedQuestion]:
     fates: list[Fate] = []
     answers: list[str] = []
-    for replicate in range(asker.settings.replicates):
+    for replicate in range(asker.replicates):
         answer = yield from asker.answer(question.text, compressed)
         if answer is None:
             continue
         if not answer:
-            fates.append("recoverable" if asker.settings.recoverable else "lost")
+            fates.append(asker.unknown)
             answers.append("")
             continue
         agreed = yield from asker.agree(question.text, key, answer, replicate=replicate)
@@ -185,15 +168,16 @@ def _judge_one(asker: _Asker, compressed: str, question: Question, key: str) -> 
 class _Asker:
     """Asks one question per prompt and reads the answers strictly."""
 
-    def __init__(self, settings: JudgeSettings) -> None:
-        self.settings = settings
+    def __init__(self, replicates: int, unknown: Fate) -> None:
+        self.replicates = replicates
+        self.unknown = unknown
         self.calls = 0
         self._failures = 0
 
     def answer(self, question: str, text: str) -> Effect[str | None]:
         """Return the answer of the last part of *text* that has one; empty for not knowing, None for no reply."""
         heard = False
-        for part in reversed(list(chunks(text, self.settings.chunk_chars))):
+        for part in reversed(list(chunks(text))):
             reply = yield from self._call(ANSWER, f"{fenced([part])}\n\nQuestion: {question}")
             if reply is None:
                 continue
@@ -255,11 +239,14 @@ class JudgedCompression:
     removed: tuple[Block, ...]
     visible: tuple[Block, ...]
     """Everything that the model could see afterwards."""
-    recoverable: bool = False
-    earlier: str = ""
-    """Text removed by earlier compressions of the session, so that a chain is judged against its start."""
     carried: tuple[Question, ...] = ()
-    """Questions with keys from earlier compressions, asked again."""
+    """Questions with keys from earlier compressions, asked again, so that a chain is judged against its start."""
+
+    @property
+    def recoverable(self) -> bool:
+        """True if the model can see a handle that fetches originals."""
+        removed = {block.id for block in self.removed}
+        return any(block.handle is not None and block.replaces in removed for block in self.visible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +261,7 @@ class Evaluation:
     def keyed(self) -> tuple[Question, ...]:
         """The questions with the original's answers, to be asked again after the next compression."""
         judged = () if self.judgment is None else self.judgment.judged
-        return tuple(replace(item.question, expected=item.key) for item in judged)
+        return tuple(replace(item.question, expected=item.key, is_confirmed=True) for item in judged)
 
 
 def judge_compression(
@@ -282,7 +269,7 @@ def judge_compression(
     *,
     judge_name: str,
     digest: Digester,
-    settings: JudgeSettings | None = None,
+    replicates: int = MINIMUM_REPLICATES,
     limit: int = MAXIMUM_QUESTIONS,
     write: bool = False,
 ) -> Effect[Evaluation]:
@@ -297,18 +284,23 @@ def judge_compression(
         return Evaluation(
             FidelityEvaluated("judge", None, coverage, of=compression.event_id, judge=judge_name, reason=reason)
         )
-    original = "\n\n".join(part for part in (compression.earlier, text_of(removed)) if part)
+    original = text_of(removed)
     carried = compression.carried[-(limit // 2) :] if limit > 1 else ()
     room = limit - len(carried)
     fresh: tuple[Question, ...] = ()
     if write:
-        fresh = yield from write_questions(text_of(removed), limit=room)
+        fresh = yield from write_questions(original, limit=room)
     fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
-    settings = replace(settings or JudgeSettings(), recoverable=compression.recoverable)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
-    judgment = yield from judge(original, text_of(compression.visible), questions, settings=settings)
+    judgment = yield from judge(
+        original,
+        text_of(compression.visible),
+        questions,
+        replicates=replicates,
+        recoverable=compression.recoverable,
+    )
     outcomes = [
-        Outcome(item.question.kind, item.fate, f"{item.question.text} {item.key}") for item in judgment.judged
+        (item.question.kind, item.fate, f"{item.question.text} {item.key}", None) for item in judgment.judged
     ]
     event = replace(
         as_event("judge", outcomes, coverage=coverage, digest=digest, of=compression.event_id),

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from windowpane.fidelity.languages import pattern_of
+
 CHUNK_CHARS: Final = 60_000
 """Characters of a text in one prompt; a longer one is shown in parts."""
 OVERLAP_CHARS: Final = 500
@@ -63,17 +65,7 @@ def chunks(text: str, size: int = CHUNK_CHARS) -> Iterator[str]:
 Verdict = Literal["yes", "no"]
 
 _VERDICT: Final = re.compile(r"(yes|no)(?![\w'’/-])", re.IGNORECASE)
-_UNKNOWN: Final = re.compile(
-    r"(?:unknown|unclear|n/?a|none given|no answer"
-    r"|not (?:stated|mentioned|given|specified|known|available|found))"
-    r"(?=\s*(?:$|[.,:;!?()–—-]))"
-    r"|i(?: do not| don['’]?t| cannot| can['’]?t) (?:know|tell|say|determine|find|answer)"
-    r"|(?:it|this|that) (?:is|was) (?:not|n['’]t) (?:stated|mentioned|given|specified|known|clear)"
-    r"|(?:the|this) (?:\w+ ){0,2}(?:text|context|summary|passage|content|material)s?"
-    r" (?:does not|doesn['’]?t|do not|says nothing)"
-    r"|there is no (?:information|mention)",
-    re.IGNORECASE,
-)
+_UNKNOWN: Final = pattern_of("unknown")
 
 
 def read_verdict(reply: str) -> Verdict | None:

@@ -13,7 +13,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.facts import extract_facts
-from windowpane.fidelity.judge.prompts import CHUNK_CHARS, WRITE, chunks
+from windowpane.fidelity.judge.prompts import WRITE, chunks
 from windowpane.fidelity.languages import DECISION
 from windowpane.fidelity.passages import PROSE_TYPES, Passage
 from windowpane.fidelity.situation import Fact, FactKind
@@ -34,23 +34,17 @@ LINE_CHARS: Final = 200
 """Characters of the line around a blank that a question shows."""
 CONTEXT_WORDS: Final = 3
 """Minimum significant words beside a blank."""
-_KIND_OF: Final[dict[FactKind, QuestionKind]] = {
-    "setting": "recall",
-    "failed_command": "recall",
-    "name": "artifact",
-    "changed_file": "artifact",
-    "goal": "continuation",
-    "rule": "continuation",
-    "open_work": "continuation",
-    "decision": "decision",
+_WORDING: Final[dict[FactKind, tuple[QuestionKind, str]]] = {
+    "setting": ("recall", ""),
+    "failed_command": ("recall", "Which command failed that involves {subject}, and with which message?"),
+    "name": ("artifact", ""),
+    "changed_file": ("artifact", ""),
+    "goal": ("continuation", "What is the goal of the task that involves {subject}?"),
+    "rule": ("continuation", "Which rule about {subject} must be followed?"),
+    "open_work": ("continuation", "What work on {subject} is still open?"),
+    "decision": ("decision", "What was decided about {subject}, and why?"),
 }
-_WORDING: Final[dict[FactKind, str]] = {
-    "failed_command": "Which command failed that involves {subject}, and with which message?",
-    "goal": "What is the goal of the task that involves {subject}?",
-    "rule": "Which rule about {subject} must be followed?",
-    "open_work": "What work on {subject} is still open?",
-    "decision": "What was decided about {subject}, and why?",
-}
+"""Kinds and wordings of the questions about facts; a name has none, but a blank in its place."""
 _BLANK: Final = "____"
 
 
@@ -64,6 +58,8 @@ class Question:
     """The right answer; empty if the original gives it."""
     dimension: Dimension | None = None
     """Overrides the dimension of its kind."""
+    is_confirmed: bool = False
+    """True where the original is known to give the expected answer."""
 
     @property
     def measures(self) -> Dimension:
@@ -98,16 +94,16 @@ def _spread(pool: list[Question]) -> list[Question]:
 
 
 def _question(fact: Fact, blocks: Sequence[Block]) -> Question | None:
-    kind = _KIND_OF.get(fact.kind)
-    if kind is None:
+    if fact.kind not in _WORDING:
         return None
+    kind, wording = _WORDING[fact.kind]
     if fact.kind == "setting":
         key, value = fact.text.split("=", 1)
         return Question(f"Which value does `{key}` have?", kind, value)
-    if fact.kind not in _WORDING:
+    if not wording:
         return _cloze(fact, blocks, kind)
     subject = _subject(fact.text)
-    return Question(_WORDING[fact.kind].format(subject=subject), kind, fact.text) if subject else None
+    return Question(wording.format(subject=subject), kind, fact.text) if subject else None
 
 
 def _subject(sentence: str) -> str:
@@ -140,11 +136,9 @@ MAXIMUM_PARTS: Final = 4
 """Parts of a long text that questions are written about, spread over it."""
 
 
-def write_questions(
-    text: str, *, limit: int = MAXIMUM_QUESTIONS, chunk_chars: int = CHUNK_CHARS
-) -> Effect[tuple[Question, ...]]:
+def write_questions(text: str, *, limit: int = MAXIMUM_QUESTIONS) -> Effect[tuple[Question, ...]]:
     """Return at most *limit* questions about *text* with their answers, as written by the model."""
-    parts = list(chunks(text, chunk_chars))
+    parts = list(chunks(text))
     if len(parts) > MAXIMUM_PARTS:
         last = len(parts) - 1
         parts = [parts[round(n * last / (MAXIMUM_PARTS - 1))] for n in range(MAXIMUM_PARTS)]

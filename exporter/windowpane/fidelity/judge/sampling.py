@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
 
-from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS
+from windowpane.core.choices import JUDGE_CAPACITY, MAXIMUM_QUESTIONS, MINIMUM_REPLICATES
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.protocols import Digester
 from windowpane.core.window.blocks import Block
@@ -23,16 +23,12 @@ from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.judge.judge import (
     Evaluation,
     JudgedCompression,
-    JudgeSettings,
     judge_compression,
-    text_of,
 )
 from windowpane.fidelity.judge.questions import Question
 
 IDLE_SECONDS: Final = 5.0
 """Time without work after which the thread ends."""
-EARLIER_CHARS: Final = 400_000
-"""Characters of the text that earlier compressions of a session removed, the newest."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,10 +46,10 @@ class JudgeSampling:
     """Let the judge write the questions; else they are made from facts."""
     capacity: int = JUDGE_CAPACITY
     timeout_seconds: float = MODEL_TIMEOUT_SECONDS
-    """Timeout of one model call."""
     max_calls: int | None = None
     """Calls of the model, for all sessions together; None for no bound."""
-    judging: JudgeSettings | None = None
+    replicates: int = MINIMUM_REPLICATES
+    """Times that each question is asked."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.rate <= 1.0:
@@ -62,6 +58,8 @@ class JudgeSampling:
         for name, count in counts.items():
             if count is not None and count < 1:
                 raise ConfigurationError(name, f"{count}", expected=">= 1")
+        if self.replicates < MINIMUM_REPLICATES:
+            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
 
 
 class CallsSpentError(Exception):
@@ -102,7 +100,7 @@ class SampledJudge:
             compression,
             judge_name=self.name,
             digest=digest,
-            settings=self.sample.judging,
+            replicates=self.sample.replicates,
             limit=self.sample.questions,
             write=self.sample.writes_questions,
         )
@@ -138,32 +136,22 @@ class JudgedSession:
         self._judge = judge
         self._digest = digest
         self._deliver = deliver
-        self._earlier = ""
         self._carried: tuple[Question, ...] = ()
 
     def offer(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> None:
         """Queue a compression if it is in the sample; called with the session's lock held. Never raises."""
         try:
             if self._judge.chooses(event_id):
-                compression = self._next(event_id, tuple(removed), tuple(window))
-                self._judge.submit(lambda: self._deliver(self._evaluate(compression).event))
+                compression = JudgedCompression(event_id, tuple(removed), tuple(window))
+                self._judge.submit(lambda: self._deliver(self.judge(compression).event))
         except Exception:  # noqa: BLE001 (telemetry never harms the agent)
             _log.exception("a compression could not be offered to the judge")
 
-    def judge(self, event_id: str, removed: Iterable[Block], window: Iterable[Block]) -> Evaluation:
-        """Return the judgment of a compression, asked on this thread, whether or not it is in the sample."""
-        return self._evaluate(self._next(event_id, tuple(removed), tuple(window)))
+    def judge(self, compression: JudgedCompression) -> Evaluation:
+        """Judge one compression on this thread, whether or not it is in the sample.
 
-    def _next(self, event_id: str, removed: tuple[Block, ...], window: tuple[Block, ...]) -> JudgedCompression:
-        removed_ids = {block.id for block in removed}
-        recoverable = any(block.handle is not None and block.replaces in removed_ids for block in window)
-        compression = JudgedCompression(event_id, removed, window, recoverable, self._earlier)
-        text = text_of([block for block in removed if block.content_type != "summary"])
-        self._earlier = f"{self._earlier}\n\n{text}".strip()[-EARLIER_CHARS:]
-        return compression
-
-    def _evaluate(self, compression: JudgedCompression) -> Evaluation:
-        """Judge one compression; none of the same session is judged at the same time."""
+        None of the same session is judged at the same time.
+        """
         judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
         self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
         return judged

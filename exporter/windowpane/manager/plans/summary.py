@@ -221,15 +221,12 @@ def summarize(
 
 def _closed(line: str) -> str:
     """Return *line* as one that stands alone: it announces nothing, and has no mark that is not closed."""
-    line = _ANNOUNCEMENT.sub(r"\1", line)
+    text = line.rstrip("*")
+    line = text.rstrip(": \t") + line[len(text) :]
     for mark in ("**", "`"):
         if line.count(mark) % 2:
             line = "".join(line.rpartition(mark)[::2])
     return line
-
-
-_ANNOUNCEMENT: Final = re.compile(r"[:\s]+(\**)$")
-"""End of a line that announces the next one."""
 
 
 class Artifacts(NamedTuple):

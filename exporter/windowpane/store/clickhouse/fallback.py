@@ -16,7 +16,7 @@ from windowpane.store.projections.trends import DAY_SECONDS
 from windowpane.store.reads.export import ExportRow
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.reads.reader import Reader
-from windowpane.store.records import Composition, DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
+from windowpane.store.records import DamagedEvent, RepeatedDay, StoredEvent, ToolUse, TrendRow
 from windowpane.text.formats import count
 
 MAXIMUM_LAG_EVENTS: Final = 1_000
@@ -104,10 +104,6 @@ class ReadsWithFallback:
             except ClickHouseError as error:
                 self._fall_back(self._copy, error)
         return self._store.tool_leaderboard(limit=limit, since=self.since(days), sessions=sessions)
-
-    def composition(self, *, since: float, repository: str | None = None) -> Composition:
-        """Return the content by name from *since* on; always of the store, which has the repositories."""
-        return self._store.composition(since=since, repository=repository)
 
     def since(self, days: int) -> float:
         """Return the start of the latest *days*, the last of which has an event."""
