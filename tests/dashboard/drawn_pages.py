@@ -11,7 +11,7 @@ from tests.dashboard.surfaces import StoredSession, Values, compared, of_row
 OpenPage = Callable[..., AppTest]
 
 METRICS = {
-    "Growth": "velocity",
+    "Tokens added per turn": "velocity",
     "Cost": "cost", "From the cache": "cached share",
 }  # fmt: skip
 SENTENCES: tuple[str, ...] = (

@@ -27,7 +27,7 @@ def test_a_forecast_holds_if_the_compaction_comes_within_its_band() -> None:
     turns = [row(turn, 100 * turn) for turn in range(1, 8)] + [row(8, 50)]
 
     assert forecast_record(turns, [8]) == ForecastRecord(decided=7, held=3, open=0)
-    assert forecast_record(turns, [7]).text == "of 7 forecasts made at this distance, 3 held"
+    assert forecast_record(turns, [7]).text == "3 of 7 forecasts at this distance were right"
 
 
 def test_a_window_that_reaches_the_level_is_no_compaction() -> None:

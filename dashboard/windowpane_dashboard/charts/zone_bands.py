@@ -111,22 +111,24 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
 def _add_labels(
     figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
 ) -> None:
-    """Names of the limit, the compaction and the zones at the right edge, the more important where two touch."""
+    """Add the names of limit, compaction and zones at the right edge, the most important at their heights."""
     starts = zone_starts(limits)
     above_red = min(starts["red"] + LABEL_SHARE * top, top)
     wanted: list[tuple[float, str, str]] = [
         (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text),
         (compaction, f"compacts at {tokens_short(compaction)}", palette.text),
     ]
-    for zone in ("red", "overflow", "orange", "yellow"):
+    for zone in ("red", "orange", "yellow"):
         text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"
         wanted.append((starts[zone], text, palette.zone_text[zone]))
     heights: list[float] = []
     for height, text, color in wanted:
-        if height <= top and all(abs(height - other) >= 0.99 * LABEL_SHARE * top for other in heights):
-            heights.append(height)
+        near = (height + shift * LABEL_SHARE * top for shift in (0, -1, 1, -2, 2))
+        free = [y for y in near if all(abs(y - other) >= 0.99 * LABEL_SHARE * top for other in heights)]
+        if height <= top and free:
+            heights.append(free[0])
             figure.add_annotation(
-                x=1, y=height, xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
+                x=1, y=free[0], xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
                 font={"size": 11, "color": color},
             )  # fmt: skip
 

@@ -60,12 +60,10 @@ class EvaluatedCompression:
     @property
     def change(self) -> str:
         """The reduction in tokens: `the window went from 155,104 to 52,979 tokens`."""
-        content = f"{tokens(self.data.tokens_before)} tokens were replaced by {tokens(self.data.tokens_after)}"
-        if self.window is None and self.data.scope == "content":
-            return content
         sizes = self.window or self.data
-        change = f"the window went from {tokens(sizes.tokens_before)} to {tokens(sizes.tokens_after)} tokens"
-        return f"{change}, as {content}" if self.data.scope == "content" else change
+        if self.window is None and self.data.scope == "content":
+            return f"{tokens(sizes.tokens_before)} tokens were replaced by {tokens(sizes.tokens_after)}"
+        return f"the window went from {tokens(sizes.tokens_before)} to {tokens(sizes.tokens_after)} tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +143,8 @@ def damage_summary(recorded: Sequence[EvaluatedCompression]) -> str:
     """Return how many compactions did damage, and of how many that is unknown."""
     done = [one for one in recorded if one.data.outcome == "accepted"]
     damaged, unknown = sum(any(one.damage) for one in done), sum(one.is_unknown for one in done)
-    rest = f"; the loss of {unknown:,} is unknown" if unknown else ""
-    return f"{damaged:,} of {count(len(done), 'compaction')} lost or contradicted something{rest}."
+    rest = f"; of {unknown:,} more it is unknown" if unknown else ""
+    return f"{damaged:,} of {count(len(done) - unknown, 'compaction')} lost or contradicted something{rest}."
 
 
 def compression_label(compression: EvaluatedCompression) -> str:

@@ -76,7 +76,7 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
     row = {
         "what": label if component == "unattributed" else f"{label}, not recorded",
         "tokens": measured, "from turn": values["turn"],
-        "pinned": False, "preview": "", "replaces": "",
+        "pinned": False, "preview": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip
     return pd.DataFrame([row], index=[-1])
@@ -91,7 +91,6 @@ def window_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
             "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
             "pinned": [row.pinned for row in rows],
             "preview": [row.preview or "" for row in rows],
-            "replaces": [row.replaces or "" for row in rows],
             "block": [row.block_id for row in rows],
             "component": [COMPONENT_OF[row.content_type] for row in rows],
             "count": [row.count_source for row in rows],

@@ -24,8 +24,8 @@ ADDRESS = "alerts_address"
 RESULT = "alerts_test_result"
 
 
-def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) -> None:
-    """Draw a firing with its end, its deliveries and the runbook's entry."""
+def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *, is_linked: bool = True) -> None:
+    """Draw a firing with its end, its deliveries, a link to its turn, and the runbook's entry."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
     for text in (row.summary, *lost_rules_of(store, row)):
         widgets.show_text(f"{text}.")
@@ -34,12 +34,13 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome) ->
     fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
     st.caption(escape_markdown(fired[0].upper() + fired[1:]))
     _delivery_list(deliveries(store, row))
-    st.page_link(
-        "views/session.py",
-        label=f"Open the session at turn {row.fired_turn}",
-        icon=":material/open_in_new:",
-        query_params=alert_address(row).to_query(),
-    )
+    if is_linked:
+        st.page_link(
+            "views/session.py",
+            label=f"Open the session at turn {row.fired_turn}",
+            icon=":material/open_in_new:",
+            query_params=alert_address(row).to_query(),
+        )
     _change(row)
     runbook_entry(row.alert)
 

@@ -49,7 +49,7 @@ def _calls(turns: pd.DataFrame) -> None:
     if estimated:
         st.caption(
             f"≈ The output of {count(estimated, 'call')}, and so the cost, is estimated: the recording states "
-            "only the start of the reply, which the table has next to the estimate."
+            "only the start of the reply."
         )
     widgets.folded_table(
         "Each call",

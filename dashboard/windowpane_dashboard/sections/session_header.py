@@ -77,11 +77,11 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
     """Draw the metrics of a session as its next call would find it; the others are one click away.
 
-    Only a live session has a forecast. With an *alert*, the window is the fullest of its turn: what was
-    reduced before the call counts too.
+    Only a live session has a forecast. With an *alert*, the window is the fullest of its turn, where what was
+    reduced before the call counts too, and the forecast is that of the alert's text.
     """
     metrics = [_window(row, timeline, alert), _cost(row), _lost(row, timeline)]
-    if is_live(row, time.time()):
+    if is_live(row, time.time()) and alert is None:
         metrics.insert(1, _forecast(row, timeline))
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
@@ -92,7 +92,7 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
             for label, value, help_text in _more_metrics(row):
                 st.metric(label, value, help=help_text)
             if timeline.forecasts.text:
-                st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 should.")
+                st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 is the aim.")
 
 
 def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
@@ -125,7 +125,7 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
 def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
     cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
     return [
-        ("Growth", tokens_short(row.velocity, signed=True), "Tokens added per turn, mean of the last 5 turns."),
+        ("Tokens added per turn", tokens_short(row.velocity, signed=True), "Mean of the last 5 turns."),
         ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
     ]
 

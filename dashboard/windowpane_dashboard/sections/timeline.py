@@ -143,7 +143,7 @@ def chart_description(turns: pd.DataFrame) -> str:
     """Return a description of the chart for screen readers."""
     peak = turns.iloc[int(turns["used"].to_numpy().argmax())]
     last = turns.iloc[-1]
-    share = "" if pd.isna(last["utilization"]) else f", {percent(last['utilization'])} utilization"
+    share = "" if pd.isna(last["utilization"]) else f", {percent(last['utilization'])} full"
     zone = "" if last["zone"] is None else f", {last['zone']}"
     return (
         f"Stacked area of tokens by component over {int(turns['ended'].sum()):,} turns. "

@@ -24,7 +24,7 @@ def turn_table_section(timeline: Timeline) -> None:
     """Draw the table; selecting a row selects its turn."""
     frame = turn_table(timeline.turns)
     localized = st.column_config.NumberColumn(width=104)
-    numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "utilization"]), localized)
+    numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "full"]), localized)
     frame["time"] = times.in_reader_zone(frame["time"])
     last = int(timeline.turns["turn"].iloc[-1])
     widgets.table(
@@ -32,7 +32,7 @@ def turn_table_section(timeline: Timeline) -> None:
         key=TABLE,
         alt="Turns of the session with the tokens of each component",
         on_row=lambda row: select_turn(int(frame["turn"].iloc[row]), last),
-        numbers={"utilization": SHARE},
+        numbers={"full": SHARE},
         column_config={
             **numbers,
             "turn": st.column_config.NumberColumn(width=60),
@@ -52,5 +52,5 @@ def turn_table(turns: pd.DataFrame) -> pd.DataFrame:
     table["zone"] = [zone_label(zone) for zone in turns["zone"]]
     table = table.assign(**{label: turns[component] for component, label in labels.items()})
     table["limit"] = turns["limit_tokens"]
-    table["utilization"] = turns["utilization"]
+    table["full"] = turns["utilization"]
     return table

@@ -105,7 +105,7 @@ def _in_window(blocks: pd.DataFrame) -> None:
     size = "≈ tokens" if (blocks["count"] == "estimate").any() else "tokens"
     visible = blocks.drop(columns=["component", "count", "block"]).rename(columns={"tokens": size})
     widgets.table(
-        widgets.without_empty(visible, "replaces", "preview", "pinned"),
+        widgets.without_empty(visible, "preview", "pinned"),
         key="in_window",
         alt="Content of the window in order",
         on_row=lambda row: open_block(blocks["block"].iloc[row]),
@@ -114,7 +114,8 @@ def _in_window(blocks: pd.DataFrame) -> None:
             size: st.column_config.NumberColumn(
                 width=76, help="each counted alone, scaled to what the call measured"
             ),
-            "from turn": st.column_config.NumberColumn("turn", width=44, help="the turn that added it"),
+            "from turn": st.column_config.NumberColumn("added", width=56, help="at this turn"),
+            "pinned": st.column_config.CheckboxColumn("never removed", width=100),
             "preview": st.column_config.TextColumn("text", width=400),
         },
     )
@@ -135,7 +136,7 @@ def _removed(removed: pd.DataFrame) -> None:
             "replaced by": st.column_config.TextColumn(width=150),
             "needed again": st.column_config.TextColumn(width=140),
             "preview": st.column_config.TextColumn("text", width=300),
-            "removed": st.column_config.NumberColumn("turn", width=44, help="turn of the removal"),
+            "removed": st.column_config.NumberColumn(width=68, help="at this turn"),
             "tokens": st.column_config.NumberColumn(width=64),
         },
     )

@@ -25,7 +25,7 @@ CARRIED: Final[dict[Component, str]] = {
     "message_history": "sending the conversation",
     "tool_definitions": "sending tool definitions",
     "system_prompt": "sending the system prompt",
-    "memory_injection": "sending memory",
+    "memory_injection": "sending memory and skills",
     "unattributed": "sending content not in the recording",
 }
 REPLIES, BREAKS, OTHER = "writing replies", "cache breaks", "calls outside of the turns"
@@ -33,7 +33,7 @@ UNSPLIT: Final = "calls without a published price"
 ADVICE: Final[dict[str, str]] = {
     CARRIED["unattributed"]: (
         "usually the agent's system prompt and tool definitions, sent with each call and not recorded. "
-        "Fewer MCP servers lower it."
+        "Fewer MCP servers may lower it."
     ),
     CARRIED["tool_results"]: (
         "each is sent again with every later call until it is removed. Reading large files in part lowers it."

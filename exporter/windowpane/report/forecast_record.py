@@ -29,10 +29,10 @@ class ForecastRecord:
 
     @property
     def text(self) -> str:
-        """The record in one line, such as `of 40 forecasts made at this distance, 33 held`; empty without any."""
+        """The record in one line, such as `33 of 40 forecasts at this distance were right`; empty without any."""
         if not self.decided:
             return ""
-        return f"of {count(self.decided, 'forecast')} made at this distance, {self.held:,} held"
+        return f"{self.held:,} of {count(self.decided, 'forecast')} at this distance were right"
 
 
 NO_FORECASTS: Final = ForecastRecord(0, 0, 0)

@@ -96,7 +96,7 @@ def session_phrases(
         parts.append(Phrase(_evictions(row), "evictions"))
     if row.regrets:
         verb = "was" if row.regrets == 1 else "were"
-        largest = f" ({again})" if again else ""
+        largest = f" ({'largest: ' if row.regrets > 1 else ''}{again})" if again else ""
         parts.append(Phrase(f"{count(row.regrets, 'removed item')} {verb} needed again{largest}", "regrets"))
     if row.firing:
         state = "firing" if live else "never resolved"

@@ -42,7 +42,7 @@ def to_html(report: SessionReport) -> str:
         f"<h1>{escape(name)}</h1><p class=lead>{escape(report.headline)}</p>",
         _identity(report),
         _tiles(report),
-        window_svg(report) or "<p>No turn was measured.</p>",
+        f"<div class=wide>{window_svg(report) or '<p>No turn was measured.</p>'}</div>",
         _legend(report),
         _losses(report),
         _cost(report),
@@ -66,7 +66,11 @@ def _identity(report: SessionReport) -> str:
         ("from", f"{formats.utc(session.started_at)} to {formats.utc(session.last_at)}"),
     ]
     level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
-    facts += [(name, text) for name, text in (("compaction", level), ("forecasts", record)) if text]
+    facts += [
+        (name, text)
+        for name, text in (("compaction", level.removeprefix("compacts ")), ("forecasts", record))
+        if text
+    ]
     if session.incomplete:
         facts.append(("recording", "incomplete"))
     return identity(facts)
@@ -79,13 +83,14 @@ def _tiles(report: SessionReport) -> str:
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     lost_rules = max((one.lost_count for one in report.rules), default=0)
     rules = f", and {formats.count(lost_rules, 'rule')}" if lost_rules else ""
-    besides = f", besides {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
+    besides = f", without {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
+    removed = session.evicted_tokens
     values = [
         ("window", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
-        ("growth", formats.tokens_short(session.velocity), "tokens per turn"),
+        ("added", formats.tokens_short(session.velocity), "tokens per turn"),
         *([(f"{ahead.name} in", formats.turns_until(ahead.turns), "turns")] if report.live else []),
-        ("removed", formats.tokens_short(session.evicted_tokens), f"tokens{besides}"),
+        *([("removed", formats.tokens_short(session.evicted_tokens), f"tokens{besides}")] if removed else []),
         ("lost", f"{facts.damaged:,} of {facts.total:,}" if facts else formats.UNKNOWN, f"facts{rules}"),
         ("needed again", f"{session.regrets:,}", "removed items"),
         (
@@ -113,7 +118,7 @@ def _cost(report: SessionReport) -> str:
     explained = [cause.finding for cause in report.cost_causes]
     others = [
         [
-            "" if finding.dollars is None else f"of it {formats.dollars(finding.dollars)}", "",
+            "" if finding.dollars is None else f"{formats.dollars(finding.dollars)} of this", "",
             f"{finding.text}. {finding.advice}", _turns([one.turn for one in finding.evidence]),
         ]
         for finding in report.findings

@@ -122,6 +122,7 @@ _LAYOUT: Final = (
     ".tiles div{outline:1px solid var(--rule);padding:8px 12px}"
     ".tiles span{display:block;color:var(--quiet);font-size:12px}.tiles b{font-size:20px;font-weight:600}"
     ".quiet{color:var(--quiet);margin:6px 0}"
+    ".wide{overflow-x:auto}@media screen{.wide svg{min-width:640px}}"
     "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
     ".line{fill:none;stroke:var(--ink);stroke-width:1.5;stroke-dasharray:4 4}.line-limit{stroke-dasharray:none}"
     ".line-compaction{stroke-dasharray:9 6}.line-yellow,.line-orange{stroke-width:1}"

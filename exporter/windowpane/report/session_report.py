@@ -275,7 +275,7 @@ class SessionReport:
         output = formats.tokens(sum(turn.output_tokens or 0 for turn in estimated), estimated=True)
         recorded = formats.tokens(sum(turn.recorded_output_tokens or 0 for turn in estimated))
         calls = formats.count(len(estimated), "call")
-        note = f"output of {calls} estimated at {output} tokens; recorded {recorded}, of the start"
+        note = f"the output of {calls} is estimated: {output} tokens, of which {recorded} are recorded"
         return (*notes, note, *self.missing_costs)
 
     @property

@@ -118,7 +118,7 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
 
 
 def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    """Return the lines of the levels, and their names where no more important one is as high."""
+    """Return the lines of the levels with their names, the most important at their heights."""
     by_name: dict[str, list[tuple[int, int | None]]] = {
         "limit": [(turn.turn, turn.limit_tokens) for turn in turns],
         "compaction": [
@@ -138,7 +138,10 @@ def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> l
         points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
         parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
         level, y = visible[-1][1], scale.y(visible[-1][1])
-        if all(abs(y - height) >= LABEL_HEIGHT for height in heights):
+        near = (y + shift * LABEL_HEIGHT for shift in (0, 1, -1, 2, -2))
+        free = [at for at in near if all(abs(at - height) >= LABEL_HEIGHT for height in heights)]
+        if free:
+            y = free[0]
             heights.append(y)
             text = f"{LEVEL_NAMES.get(name, name)} {formats.tokens_short(level)}"
             parts.append(

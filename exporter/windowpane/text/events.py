@@ -85,7 +85,7 @@ def _session_ended(data: e.SessionEnded) -> str:
     if data.report is None:
         return f"Session ended: {data.reason}."
     report = data.report
-    peak = "" if report.peak_utilization is None else f" ({percent(report.peak_utilization)} utilization)"
+    peak = "" if report.peak_utilization is None else f" ({percent(report.peak_utilization)} full)"
     return (
         f"Session ended: {data.reason}. {count(report.turns, 'turn')}, "
         f"peak {tokens(report.peak_used_tokens)} tokens{peak}."
@@ -220,7 +220,7 @@ def _pressure_measured(data: e.PressureMeasured) -> str:
         return f"Window measured ({data.phase}): {size} tokens of an unknown limit."
     return (
         f"Window measured ({data.phase}): {size} of {tokens(data.limit_tokens)} tokens, "
-        f"{percent(data.utilization)} utilization, {zone_label(data.zone)}."
+        f"{percent(data.utilization)} full, {zone_label(data.zone)}."
     )
 
 
@@ -298,7 +298,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
-    "blocks.referenced": lambda data: f"{data.by} used {count(len(data.block_ids), 'earlier item')}.",
+    "blocks.referenced": lambda data: f"Used {count(len(data.block_ids), 'earlier item')}.",
     "blocks.evicted": _blocks_evicted,
     "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (
@@ -378,7 +378,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "pressure.measured": _pressure_measured,
     "zone.changed": lambda data: (
         f"Zone {zone_label(data.from_zone)} to {zone_label(data.to_zone)} at {tokens(data.used_tokens)} tokens "
-        f"({percent(data.utilization)} utilization)."
+        f"({percent(data.utilization)} full)."
     ),
     "velocity.spiked": lambda data: (
         f"Sudden growth: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."

@@ -9,8 +9,8 @@ from windowpane.core.events import FidelityEvaluated
 from windowpane.text.formats import count
 
 NO_FAULT: Final[dict[str, str]] = {
-    "probe": "no fault found; no model was asked",
-    "judge": "no model was asked about wrong statements",
+    "probe": "no fault found; not checked by a model",
+    "judge": "wrong statements were not checked by a model",
 }
 
 _LABELS: Final[dict[str, str]] = {

@@ -26,8 +26,8 @@ TERMS: Final[dict[str, str]] = {
 ON_PAGES: Final[dict[str, tuple[str, ...]]] = {
     "fleet": ("live", "turn", "yellow, orange, red", "compaction", "≈"),
     "session": (
-        "live", "turn", "yellow, orange, red", "overflow", "memory and skills", "not in the recording",
-        "compaction", "fact", "needed again", "cache break", "≈",
+        "turn", "yellow, orange, red", "overflow", "memory and skills", "not in the recording", "compaction",
+        "fact", "needed again", "cache break", "≈",
     ),
     "compare": ("compaction", "overflow", "needed again"),
     "trends": ("compaction", "≈"),

@@ -158,7 +158,7 @@ def test_the_worst_compression_is_read_first_unless_a_turn_is_chosen() -> None:
         "turn 5: contradicted 1", "turn 20: lost 7", "turn 9: loss unknown",
     ]  # fmt: skip
     assert (
-        damage_summary(recorded) == "2 of 3 compactions lost or contradicted something; the loss of 1 is unknown."
+        damage_summary(recorded) == "2 of 2 compactions lost or contradicted something; of 1 more it is unknown."
     )
     assert first_to_read(recorded, 12, is_turn_chosen=False) == 0
     assert first_to_read(recorded, 12, is_turn_chosen=True) == 1

@@ -39,7 +39,7 @@ def test_small_neighbors_are_joined() -> None:
     blocks = pd.DataFrame(
         {
             "what": ["tool result"] * number, "tokens": np.tile([1, 3, 200, 4], number // 4), "from turn": 1,
-            "pinned": False, "preview": "", "replaces": "", "block": "b",
+            "pinned": False, "preview": "", "block": "b",
             "component": np.repeat(["tool_results", "message_history"], number // 2), "count": "exact",
         }
     )  # fmt: skip

@@ -220,7 +220,7 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compaction contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window after turn 23", "Red in", "Cost", "Lost", "Growth", "From the cache",
+        "Window after turn 23", "Red in", "Cost", "Lost", "Tokens added per turn", "From the cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [
@@ -278,7 +278,7 @@ def test_the_record_of_the_forecasts_is_visible(
     record = gather(small_store, row).forecast_record.text
 
     assert record
-    assert f"Forecast of red: {record}; 8 of 10 should." in page_text(
+    assert f"Forecast of red: {record}; 8 of 10 is the aim." in page_text(
         open_page("session", session=row.session_id)
     )
     assert "8 of 10 should" not in page_text(open_page("session", session="short"))

@@ -36,7 +36,7 @@ def drawn_metrics(page: AppTest) -> Values:
     """The metrics at the top of the session page."""
     shown = {metric.label: metric.value for metric in page.metric}
     names = {
-        "Growth": "velocity",
+        "Tokens added per turn": "velocity",
         "Cost": "cost", "From the cache": "cached share",
     }  # fmt: skip
     return {label: shown[name] for name, label in names.items()}
