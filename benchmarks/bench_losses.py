@@ -248,7 +248,7 @@ def fault_lines(summaries: Sequence[Summary], own: Sequence[str], copies: Sequen
     }
     lines = [f"| fault | {' | '.join(groups)} |", "|---|--:|--:|--:|--:|"]
     lines.append(f"| texts | {' | '.join(f'{len(group):,}' for group in groups.values())} |")
-    for fault in sorted(set().union(*counts.values()), key=lambda fault: -counts["cut"][fault]):
+    for fault in sorted(set().union(*counts.values()), key=lambda fault: (-counts["cut"][fault], fault)):
         cells = (f"{counts[name][fault] / max(1, len(group)):.1%}" for name, group in groups.items())
         lines.append(f"| {fault} | {' | '.join(cells)} |")
     any_fault = (f"{sum(map(bool, group)) / max(1, len(group)):.1%}" for group in groups.values())
