@@ -112,8 +112,8 @@ def _add_labels(
     figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
 ) -> None:
     """Add the names of limit, compaction and zones at the right edge, the most important at their heights."""
-    starts = zone_starts(limits)
-    above_red = min(starts["red"] + LABEL_SHARE * top, top)
+    starts, step = zone_starts(limits), LABEL_SHARE * top
+    above_red = min(starts["red"] + step, top)
     wanted: list[tuple[float, str, str]] = [
         (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text),
         (compaction, f"compacts at {tokens_short(compaction)}", palette.text),
@@ -123,8 +123,8 @@ def _add_labels(
         wanted.append((starts[zone], text, palette.zone_text[zone]))
     heights: list[float] = []
     for height, text, color in wanted:
-        near = (height + shift * LABEL_SHARE * top for shift in (0, -1, 1, -2, 2))
-        free = [y for y in near if all(abs(y - other) >= 0.99 * LABEL_SHARE * top for other in heights)]
+        near = (height + shift * step for shift in (0, -1, 1, -2, 2))
+        free = [y for y in near if all(abs(y - other) >= 0.99 * step for other in heights)]
         if height <= top and free:
             heights.append(free[0])
             figure.add_annotation(

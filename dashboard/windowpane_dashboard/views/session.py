@@ -106,12 +106,11 @@ def targets(position: SessionAddress, timeline: Timeline) -> dict[Subject, Targe
     def tab(name: str, events: Events | None = None) -> Target:
         return Target(PAGE, replace(position, tab=name, events=events))
 
-    latest = SessionAddress(position.session, tab="blocks")
     return {
         "worst turn": Target(PAGE, replace(position, turn=timeline.worst_turn, compression=None, alert=None)),
         "overflows": tab("events", "noteworthy"),
         "compressions": tab("compressions"),
-        "evictions": Target(PAGE, latest),
+        "evictions": Target(PAGE, SessionAddress(position.session, tab="blocks")),
         "regrets": tab("regrets"),
         "alerts": tab("alerts"),
     }
