@@ -33,6 +33,11 @@ def local(at: float | None) -> str:
     return formats.local(at, zone=reader_zone())
 
 
+def day(at: float | None) -> str:
+    """Return the day of a moment in the reader's zone: `2026-03-02`."""
+    return local(at).partition(" ")[0]
+
+
 def local_and_utc(at: float | None) -> str:
     """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`; one where they are the same."""
     if at is None or formats.utc(at).startswith(local(at)):

@@ -10,7 +10,7 @@ import streamlit as st
 from windowpane.store.records import SessionRow
 from windowpane.store.search.content import ContentFilter, ContentHits
 from windowpane.text.formats import UNKNOWN, count
-from windowpane_dashboard.page import address, store_access
+from windowpane_dashboard.page import address, store_access, times
 from windowpane_dashboard.queries.block_text import HitRow, hit_rows, marked, occurrence_name, rows_by_session
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
 from windowpane_dashboard.queries.titles import project, session_title
@@ -21,9 +21,10 @@ from windowpane_dashboard.sections.window import open_block
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 HITS: Final = 200
-SESSIONS: Final = 20
-"""Sessions whose matches are shown; likewise the matches of each."""
 FIRST: Final = 3
+"""Matches that are shown of a session."""
+OPENED_SESSIONS: Final = 20
+"""Sessions of which matches are shown; of the others only their number."""
 
 
 def beside_block(view: SessionView, draw: Callable[[], None]) -> None:
@@ -72,18 +73,18 @@ def found_sessions(result: ContentHits, sessions: Mapping[str, SessionRow], *, q
     """Draw the matches of several sessions, of each the first; the best session first."""
     groups = rows_by_session(result, query)
     with st.container(key="hits", gap="small"):
-        for rows in groups[:SESSIONS]:
+        for position, rows in enumerate(groups):
+            visible = FIRST if position < OPENED_SESSIONS else 0
             session_id = rows[0].occurrence.session_id
             row = sessions.get(session_id)
-            names = (session_id,) if row is None else (session_title(row), project(row))
+            names = (session_id,) if row is None else (session_title(row), project(row), times.day(row.last_at))
             st.markdown(f"**{escape_markdown(' · '.join(name for name in names if name != UNKNOWN))}**")
-            _hits(rows[:FIRST], query)
-            if len(rows) > FIRST:
+            _hits(rows[:visible], query)
+            if len(rows) > visible:
                 whole = SessionAddress(session_id, tab="find", text=query)
-                label = f"{len(rows) - FIRST:,} more in this session"
+                label = f"{len(rows) - visible:,} {'more ' if visible else ''}in this session"
                 st.page_link("views/session.py", label=label, query_params=whole.to_query())
-    omitted = f"The first {SESSIONS} of {len(groups)} sessions. " if len(groups) > SESSIONS else ""
-    st.caption(omitted + coverage(result))
+    st.caption(coverage(result))
 
 
 def no_hits(result: ContentHits) -> None:

@@ -199,7 +199,7 @@ def test_find_what_was_removed_at_turn_40(request: pytest.FixtureRequest, who: s
     assert turns == sorted(turns, reverse=True)
     assert max(turns) <= 40
     assert all(row[3] for row in rows)
-    assert any(re.fullmatch(r"(placeholder|summary), [\d,]+ tokens?", row[4]) for row in rows)
+    assert any(row[4] in ("placeholder", "summary") for row in rows)
 
 
 def test_what_a_compaction_lost(maker: Person) -> None:
@@ -294,7 +294,7 @@ def test_find_a_word_and_the_life_of_its_block(searcher: Person) -> None:
 def test_when_a_text_was_lost_and_what_replaced_it(searcher: Person) -> None:
     searcher.opens("search", text="handleGeminiBeforeTool")
     searcher.clicks(searcher.page.locator(".st-key-hits a", has_text="turn 18 ").first)
-    searcher.site.assert_shows(re.compile("Compacted with 1[0-9]+ other blocks"))
+    searcher.site.assert_shows(re.compile("Compacted with 1[0-9]+ other items"))
     searcher.site.assert_shows(re.compile("Replaced by a summary of 3,[0-9]+ tokens"))
     replaced = searcher.page.locator(".st-key-block_panel [data-testid=stPageLink] a", has_text="Turn 31")
     searcher.clicks(replaced.last)
