@@ -86,7 +86,7 @@ def test_a_judge_answers_the_four_kinds_of_questions_several_times(files: tuple[
     )
     assert lines[at + 1].split() == ["WRONG", "recall", "How", "many", "retries", "are", "allowed?"]
     assert lines[at + 2] == "expected 17; got Retries stay at 19."
-    assert "no model was asked" not in result.output
+    assert "not checked by a model" not in result.output
 
 
 def test_the_configured_judge_answers_and_its_score_has_a_minimum(

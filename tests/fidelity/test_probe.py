@@ -104,7 +104,7 @@ def test_a_summary_of_everything_keeps_everything() -> None:
 
     assert set(fates(evaluated).values()) == {"kept"}
     assert evaluated.score == 1.0
-    assert soundness_text(evaluated) == "no fault found; no model was asked"
+    assert soundness_text(evaluated) == "no fault found; not checked by a model"
 
 
 def test_a_handle_or_a_transcript_makes_facts_recoverable() -> None:
