@@ -204,7 +204,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
     text = headline(
         row(compressions=2, regrets=3, evicted_blocks=12, evicted_tokens=18_400),
         worst_turn=37,
-        facts=FactTotals(61, 40, 7, 13, 1),
+        facts=FactTotals(61, 40, 7, 13, 1, 2),
         again=largest_again(
             [("aa176f6", 9_000), ("src/a b", 10), ("/a/src/resume.go", 4_000), ("/a/src/resume.go", 4_497)]
         ),
@@ -218,7 +218,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
 
 def test_the_headline_counts_what_is_visible_and_claims_no_absence_of_loss() -> None:
-    text = headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0))
+    text = headline(row(compressions=2), facts=FactTotals(27, 20, 7, 0, 0, 2))
 
     assert "2 compactions kept 20 of 27 facts, 7 recoverable" in text
     assert "no loss" not in text

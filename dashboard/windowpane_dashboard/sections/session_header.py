@@ -119,7 +119,7 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         text = "0"
     if timeline.lost_rules:
         text = f"{count(timeline.lost_rules, 'rule')}, {text}"
-    return "Lost", text, "Rules and facts that compactions lost or contradicted; – if unknown."
+    return "Lost or contradicted", text, "Rules and facts that compactions lost or contradicted; – if unknown."
 
 
 def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:

@@ -105,7 +105,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         help="All but oldest first and too old for its type need the captured content of the session.",
     )
     windows = right.multiselect(
-        "Windows",
+        "Size of the window",
         WINDOWS,
         key="replay_windows",
         accept_new_options=True,
@@ -114,9 +114,9 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     left, right = st.columns(2)
     presets = left.multiselect("Or as another framework does", preset_names(), key="replay_presets")
     zones = right.text_input(
-        "From this share of the window",
+        "From this share of the window on",
         key="replay_thresholds",
-        placeholder="the window's defaults",
+        placeholder="by default",
         help="Such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
     )
     return SimulationRequest(

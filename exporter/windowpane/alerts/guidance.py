@@ -107,7 +107,7 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "compaction_soon": Guidance(
         "The agent is expected to compact its conversation by itself within 14 turns, by the median of the "
-        "forecast. The message names the level and the evidence for it.",
+        "forecast. The message names the size at which it compacts, and how that is known.",
         "A compaction interrupts the agent wherever it is, and its summary loses content without a note.",
         "'Turns until compaction' with its 10 to 90 band, and the forecast's record on the session page.",
         (

@@ -31,6 +31,8 @@ class FactTotals:
     recoverable: int
     lost: int
     contradicted: int
+    compactions: int = 1
+    """Compressions whose facts these are."""
 
     @property
     def damaged(self) -> int:
@@ -47,7 +49,7 @@ class FactTotals:
     def of(cls, evaluations: Iterable[FidelityEvaluated]) -> FactTotals | None:
         """Sum the facts of *evaluations*; None without any fact."""
         counts = [
-            (one.facts_total, one.facts_kept, one.facts_recoverable, one.facts_lost, one.facts_contradicted)
+            (one.facts_total, one.facts_kept, one.facts_recoverable, one.facts_lost, one.facts_contradicted, 1)
             for one in evaluations
             if one.facts_total
         ]
@@ -196,6 +198,8 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     what = count(compressions, "compaction")
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
+    if facts.compactions < compressions:
+        what = f"{facts.compactions:,} of {what}"
     looked_up = count(facts.total, "fact")
     kept = f"{what} kept {facts.total - facts.recoverable:,} of {looked_up}"
     fates = (("contradicted", facts.contradicted), ("lost", facts.lost))

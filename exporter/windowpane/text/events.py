@@ -121,7 +121,7 @@ def _turn_ended(data: e.TurnEnded) -> str:
         text = f"Model call: {tokens(usage.input_total)} tokens in, "
         text += f"{tokens(usage.output_tokens, estimated=is_estimated)} out"
         if is_estimated:
-            text += f" ({tokens(data.recorded_output_tokens)} recorded, of the start of the reply)"
+            text += f" (only the start, {tokens(data.recorded_output_tokens)} tokens, is recorded)"
         if usage.cache_read_tokens:
             text += f", {tokens(usage.cache_read_tokens)} of the input from the cache"
     if data.cost_dollars is not None:
@@ -214,12 +214,21 @@ def _limit_changed(data: e.LimitChanged) -> str:
     return f"The window is {tokens(data.limit_tokens)} tokens{before}{origin}."
 
 
+_MOMENTS: Final = {
+    "before": "before the call",
+    "after": "after the reduction",
+    "final": "in the call",
+    "next": "after the reply",
+}
+
+
 def _pressure_measured(data: e.PressureMeasured) -> str:
     size = tokens(data.used_tokens, estimated=data.count_source == "estimate")
+    moment = _MOMENTS[data.phase]
     if data.limit_tokens is None:
-        return f"Window measured ({data.phase}): {size} tokens of an unknown limit."
+        return f"The window {moment}: {size} tokens of an unknown limit."
     return (
-        f"Window measured ({data.phase}): {size} of {tokens(data.limit_tokens)} tokens, "
+        f"The window {moment}: {size} of {tokens(data.limit_tokens)} tokens, "
         f"{percent(data.utilization)} full, {zone_label(data.zone)}."
     )
 
@@ -298,7 +307,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
-    "blocks.referenced": lambda data: f"Used {count(len(data.block_ids), 'earlier item')}.",
+    "blocks.referenced": lambda data: f"Names content of {count(len(data.block_ids), 'earlier item')}.",
     "blocks.evicted": _blocks_evicted,
     "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (

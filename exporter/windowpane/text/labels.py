@@ -94,7 +94,7 @@ CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
     "removed": "content that was sent already was removed",
     "model": "the model changed",
     "expired": "the cache had expired",
-    "unknown": "nothing visible changed",
+    "unknown": "no cause is recorded",
 }
 
 

@@ -220,7 +220,8 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compaction contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window after turn 23", "Red in", "Cost", "Lost", "Tokens added per turn", "From the cache",
+        "Window after turn 23", "Red in", "Cost", "Lost or contradicted",
+        "Tokens added per turn", "From the cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
     assert [tab.label for tab in app.tabs] == [

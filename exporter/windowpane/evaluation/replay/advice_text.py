@@ -31,10 +31,10 @@ def advice_basis(advice: ThresholdAdvice) -> str:
     """Return what the advice rests on, and the accuracy of the replay."""
     present = dollars(advice.present.dollars)
     return (
-        f"At the present level the replay of {count(advice.sessions, 'session')} costs {present}, "
+        f"Compacted as now, the replay of {count(advice.sessions, 'session')} costs {present}, "
         f"the recordings {dollars(advice.recorded_dollars)}. It is based on "
-        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}. Reading again is priced as "
-        "after these; work that is lost with what a compaction removes is not priced."
+        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}. What is read again after "
+        "a compaction is priced as recorded; lost work is not priced."
     )
 
 
@@ -42,10 +42,10 @@ def _rules(advice: ThresholdAdvice) -> str:
     """Return what is known of the rules, and on how many compactions that rests."""
     recorded, interval = advice.compactions, advice.compactions.survival_interval
     if interval is None:
-        return "; in none of them could rules be followed"
+        return "; what they did to the rules is unknown"
     share, low, high = (percent(one) for one in (recorded.visible[0] / recorded.followed[0], *interval))
     rules = f"{count(recorded.with_rules, 'compaction')} with {count(recorded.followed[0], 'rule')}"
-    return f"; of the rules {share} ({low} to {high}) were still visible after one (n = {rules})"
+    return f"; one left {share} ({low} to {high}) of the rules visible (n = {rules})"
 
 
 def advice_answer(advice: ThresholdAdvice) -> str:
@@ -57,13 +57,13 @@ def advice_answer(advice: ThresholdAdvice) -> str:
         unknown = "" if setting_lines(advice) else f" No setting of {advice.agent} is known that sets this level."
         return f"Compact at {tokens_short(best.level_tokens)}: {_effect(advice, best)}.{unknown}"
     if lowest is None:
-        return "Keep the level: no lower one is certain to cost less (see the ranges)."
+        return "Compact as now: no lower size is certain to cost less (see the ranges)."
     if advice.present.survival is None:
         return (
             "No advice: too little is known about what a compaction does to the rules, "
             f"{MINIMUM_RULE_COMPACTIONS} compactions with rules are needed."
         )
-    return "Keep the level: no lower one that costs less is known to keep as many rules."
+    return "Compact as now: no lower size that costs less is known to keep as many rules."
 
 
 def _effect(advice: ThresholdAdvice, one: LevelResult) -> str:
