@@ -106,6 +106,12 @@ def test_what_the_statement_denies_is_found(statement: str, claim: str) -> None:
             ["No: requests instead of httpx."],
             id="alternatives changed later",
         ),
+        pytest.param(
+            "ame/workspaces/mono/packages/coding/src/theme.ts:427:10) at main of the command line program",
+            "ckages/coding/src/theme.ts:427:10) at main of the command line program",
+            [],
+            id="a path that is cut at its start",
+        ),
     ],
 )
 def test_what_agrees_or_has_another_reason_is_not_wrong(statement: str, claim: str, sources: list[str]) -> None:

@@ -250,8 +250,8 @@ def _is_alike(one: str, other: str) -> bool:
     start = _shared_start(one, other)
     end = _shared_start(one[start:][::-1], other[start:][::-1])
     shorter, longer = sorted((one, other), key=len)
-    rest = longer[len(shorter) :] if longer.startswith(shorter) else ""
-    is_part = len(rest) > MINIMUM_REST or (rest != "" and not rest.isalnum()) or longer.endswith(f"/{shorter}")
+    rests = (longer.removeprefix(shorter), longer.removesuffix(shorter))
+    is_part = any(rest != longer and (len(rest) > MINIMUM_REST or not rest.isalnum()) for rest in rests)
     return not is_part and 2 * (start + end) >= max(len(one), len(other))
 
 

@@ -198,9 +198,8 @@ def _compressions(compressions: int, facts: FactTotals | None) -> str:
     what = count(compressions, "compaction")
     if facts is None or not facts.total:
         return f"{what} with unknown loss"
-    if facts.compactions < compressions:
-        what = f"{facts.compactions:,} of {what}"
-    looked_up = count(facts.total, "fact")
+    unknown = max(0, compressions - facts.compactions)
+    looked_up = count(facts.total, "fact") + (f" ({count(unknown, 'compaction')} unknown)" if unknown else "")
     kept = f"{what} kept {facts.total - facts.recoverable:,} of {looked_up}"
     fates = (("contradicted", facts.contradicted), ("lost", facts.lost))
     damaged = " and ".join(f"{fate} {number:,}" for fate, number in fates if number)
