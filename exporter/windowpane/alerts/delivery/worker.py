@@ -126,7 +126,8 @@ class ChannelWorker:
         due: list[float] = []
         for outbox in self._outboxes:
             with self._boundary.contain("reading the outbox"):
-                due += [at for at in (outbox.next_due(self.channel.key),) if at is not None]
+                if (at := outbox.next_due(self.channel.key)) is not None:
+                    due.append(at)
         return min(max(min(due) - self._clock(), SHORTEST_PAUSE_SECONDS), IDLE_SECONDS) if due else IDLE_SECONDS
 
     def _mark_failed(self) -> None:
