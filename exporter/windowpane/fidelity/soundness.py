@@ -247,8 +247,7 @@ def _other_value(statement: Passage, position: int, replacement: Passage, span: 
 
 def _is_alike(one: str, other: str) -> bool:
     """Return whether two names have most of their start and end in common, and neither is a part of the other."""
-    start = _shared_start(one, other)
-    end = _shared_start(one[start:][::-1], other[start:][::-1])
+    start, end = _shared_ends(one, other)
     shorter, longer = sorted((one, other), key=len)
     rests = (longer.removeprefix(shorter), longer.removesuffix(shorter))
     is_part = any(rest != longer and (len(rest) > MINIMUM_REST or not rest.isalnum()) for rest in rests)
@@ -317,13 +316,18 @@ def _is_altered(name: str, real: str) -> bool:
     longest = max(len(name), len(real))
     if abs(len(name) - len(real)) > (1 - ALIKE) * longest:
         return False
-    start = _shared_start(name, real)
-    end = _shared_start(name[start:][::-1], real[start:][::-1])
+    start, end = _shared_ends(name, real)
     if min(len(name), len(real)) == start + end:
         is_inside = start >= 2 and end >= MINIMUM_END
     else:
         is_inside = end > 0 or len(name) == len(real) or len(real) - start < MINIMUM_END
     return is_inside and start + end >= (ALIKE if end else ALIKE_TO_THE_END) * longest
+
+
+def _shared_ends(one: str, other: str) -> tuple[int, int]:
+    """Return how many characters two names have in common at the start, and at the end of the rest."""
+    start = _shared_start(one, other)
+    return start, _shared_start(one[start:][::-1], other[start:][::-1])
 
 
 def _shared_start(one: str, other: str) -> int:
