@@ -113,15 +113,14 @@ def without_empty(frame: pd.DataFrame, *optional: str) -> pd.DataFrame:
     return frame.drop(columns=[name for name in optional if name in frame and not _has_value(frame[name])])
 
 
-def varying(frame: pd.DataFrame, *always: str) -> list[str]:
-    """Return the columns whose cells differ, and those of *always*; all columns of a table with one row."""
-    alike = {} if len(frame) < 2 else {name for name in frame if frame[name].nunique(dropna=False) == 1}
-    return [str(name) for name in frame if name in always or name not in alike]
+def alike(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that repeat one value, or are empty, in all rows; none of a table with one row."""
+    return [str(name) for name in frame if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
 
 
 def without_repeated(frame: pd.DataFrame, **optional: str) -> tuple[pd.DataFrame, str]:
     """Return the table without *optional* columns that repeat one value, and a sentence for each: ` Why: old.`"""
-    same = [name for name in optional if len(frame) > 1 and frame[name].nunique() == 1]
+    same = [name for name in alike(frame) if name in optional and pd.notna(frame[name].iloc[0])]
     return frame.drop(columns=same), "".join(f" {optional[name]}: {frame[name].iloc[0]}." for name in same)
 
 

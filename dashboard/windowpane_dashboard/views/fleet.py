@@ -138,6 +138,7 @@ def session_table(listed: Fleet, now: float) -> None:
     st.caption(escape_markdown(totals_text(listed)))
     config = st.column_config
     frame = fleet_frame(listed, now)
+    hidden = {*HIDDEN, *widgets.alike(frame)} - {"session", "window"}
     widths = {name: 6 * (4 + int(frame[name].str.len().max())) for name in ("repository", "losses")}
     widgets.table(
         fleet_styled(frame, widgets.current_palette()),
@@ -146,7 +147,7 @@ def session_table(listed: Fleet, now: float) -> None:
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
-        column_order=[name for name in widgets.varying(frame, "session", "window") if name not in HIDDEN],
+        column_order=[name for name in frame if name not in hidden],
         numbers={"cost": None, "window": None, "lost": None},
         column_config={
             "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
