@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,8 +17,12 @@ from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.charts.legend import legend_html
 from windowpane_dashboard.page import address
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
+
+WRAPPING_PIXELS: Final = 100
+"""Height of a table's row whose text wraps, in at most five lines."""
 
 
 def show_text(text: str) -> None:
@@ -136,14 +140,21 @@ def table(
     alt: str,
     numbers: Numbers = MappingProxyType({}),
     on_row: Callable[[int], None] | None = None,
+    narrow: Mapping[str, int] = MappingProxyType({}),
     **options: Any,
 ) -> Any:
     """Show a table in the shared style: no index, unknown values as `–`, text sanitized.
 
     Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones. A selected
-    row calls *on_row* with its position.
+    row calls *on_row* with its position. A narrow page shows only the columns of *narrow*, of these
+    widths, and their text wraps.
     """
     rows = len(frame_of(data))
+    if narrow and page_width() == "narrow":
+        config = options.get("column_config", {})
+        widths = {name: config.get(name, {}) | {"width": width} for name, width in narrow.items()}
+        options |= {"column_order": list(narrow), "column_config": widths, "row_height": WRAPPING_PIXELS}
+        options["height"] = "content" if rows < 6 else 640
     if on_row is not None:
         options |= {"selection_mode": "single-row", "on_select": lambda: _choose_row(key, rows, on_row)}
     options["column_config"] = number_columns(frame_of(data), numbers, options.get("column_config", {}))

@@ -50,8 +50,9 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
     if job is not None:
         _progress(job)
         return
+    is_open = open_ or position.simulate is not None
     with (
-        st.expander("Try other settings", icon=":material/tune:", expanded=open_ or position.simulate is not None),
+        st.expander("Try other settings", icon=":material/tune:", expanded=is_open),
         st.form("replay_form", border=False),
     ):
         request = _form(snapshot)
