@@ -40,9 +40,13 @@ def day(at: float | None) -> str:
 
 def local_and_utc(at: float | None) -> str:
     """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`; one where they are the same."""
-    if at is None or formats.utc(at).startswith(local(at)):
-        return formats.utc(at)
-    return f"{local(at)} ({formats.utc(at)})"
+    elsewhere = utc_elsewhere(at)
+    return formats.utc(at) if elsewhere is None else f"{local(at)} ({elsewhere})"
+
+
+def utc_elsewhere(at: float | None) -> str | None:
+    """Return a moment in UTC, to show on hover; None where that is the reader's time."""
+    return None if at is None or formats.utc(at).startswith(local(at)) else formats.utc(at)
 
 
 def offset_label(zone: tzinfo, at: datetime) -> str:
