@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.alerts.rules import alert_title
 from windowpane.report.html_page import escape
+from windowpane.report.level_labels import level_label, separated
 from windowpane.text import formats
 from windowpane.text.labels import COMPONENT_LABELS, MARKS
 from windowpane.text.palette import STACKING
-from windowpane.text.zones import ZONE_SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +32,6 @@ SYMBOLS: Final = {"critical": "M0-5 5 0 0 5-5 0Z", "warning": "M0-5 5 4H-5Z"}
 """Shapes of alerts by severity; all else is round."""
 MAXIMUM_TURNS: Final = 1_000
 """Turns drawn at most; a longer session shows the fullest turn of each bucket, so no spike is hidden."""
-
-LEVEL_NAMES: Final = {
-    "compaction": "compacts at",
-    **{zone: f"{ZONE_SHAPES[zone]} {zone}" for zone in ("red", "orange", "yellow")},
-}
 
 
 class TrackMark(NamedTuple):
@@ -118,7 +113,7 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
 
 
 def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    """Return the lines of the levels with their names, the most important at their heights."""
+    """Return the lines of the levels, and their labels in the same order."""
     by_name: dict[str, list[tuple[int, int | None]]] = {
         "limit": [(turn.turn, turn.limit_tokens) for turn in turns],
         "compaction": [
@@ -130,24 +125,20 @@ def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> l
         **{zone: [(turn.turn, start) for turn in turns] for zone, start in report.zone_starts.items()},
     }
     parts: list[str] = []
-    heights: list[float] = []
+    labeled: dict[str, int] = {}
     for name, values in by_name.items():
         visible = [(turn, level) for turn, level in values if level is not None and level <= scale.top]
-        if not visible:
-            continue
-        points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
-        parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
-        level, y = visible[-1][1], scale.y(visible[-1][1])
-        near = (y + shift * LABEL_HEIGHT for shift in (0, 1, -1, 2, -2))
-        free = [at for at in near if all(abs(at - height) >= LABEL_HEIGHT for height in heights)]
-        if free:
-            y = free[0]
-            heights.append(y)
-            text = f"{LEVEL_NAMES.get(name, name)} {formats.tokens_short(level)}"
-            parts.append(
-                f'<text class="label label-{name}" x="{WIDTH - RIGHT + 8}" y="{y + 4:.1f}">{text}</text>'
-            )
-    return parts
+        if visible:
+            points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
+            parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
+            labeled[name] = visible[-1][1]
+    heights = [scale.y(level) for level in labeled.values()]
+    heights = separated(heights, LABEL_HEIGHT, low=TOP, high=scale.bottom)
+    x = WIDTH - RIGHT + 8
+    return parts + [
+        f'<text class="label label-{name}" x="{x}" y="{y + 4:.1f}">{level_label(name, level)}</text>'
+        for (name, level), y in zip(labeled.items(), heights, strict=True)
+    ]
 
 
 def _axis(scale: _Scale, top: float) -> list[str]:
