@@ -113,18 +113,19 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
 def _add_labels(
     figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
 ) -> None:
-    """Add the names of limit, compaction and zones at the right edge, in the order of their heights."""
+    """Add the names of the levels at the right edge, in order; the limit also where it is above the chart."""
     starts, step = zone_starts(limits), LABEL_SHARE * top
     labeled = [
         ("limit", limits.limit_tokens, palette.text),
         ("compaction", compaction, palette.text),
         *((zone, starts[zone], palette.zone_text[zone]) for zone in ZONES[1:4]),
     ]
-    labeled = [label for label in labeled if label[1] <= top]
+    labeled = [label for label in labeled if label[1] <= top or label[0] == "limit"]
     heights = separated([level for _, level, _ in labeled], step, low=step / 2, high=top - step / 2)
     for (name, level, color), height in zip(labeled, heights, strict=True):
+        text = level_label(name, level) + (" ↑" if level > top else "")
         figure.add_annotation(
-            x=1, y=level, xref="paper", yref="y", text=level_label(name, level), arrowhead=0, arrowwidth=1,
+            x=1, y=min(level, top), xref="paper", yref="y", text=text, arrowhead=0, arrowwidth=1,
             ax=LEADER_PIXELS, ay=height, ayref="y", arrowcolor=color, standoff=0, xanchor="left",
             font={"size": 11, "color": color},
         )  # fmt: skip

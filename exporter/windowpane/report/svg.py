@@ -8,7 +8,7 @@ from windowpane.alerts.rules import alert_title
 from windowpane.report.html_page import escape
 from windowpane.report.level_labels import level_label, separated
 from windowpane.text import formats
-from windowpane.text.labels import COMPONENT_LABELS, MARKS
+from windowpane.text.labels import ALERT_MARKS, COMPONENT_LABELS, MARKS
 from windowpane.text.palette import STACKING
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ AXIS_HEIGHT: Final = 24
 TRACK_HEIGHT: Final = 16
 LABEL_HEIGHT: Final = 13
 """Least distance between the names of two levels."""
-SYMBOLS: Final = {"critical": "M0-5 5 0 0 5-5 0Z", "warning": "M0-5 5 4H-5Z"}
-"""Shapes of alerts by severity; all else is round."""
+LEADER_WIDTH: Final = 9
+"""Width of the line from a level at the edge of the chart to its label."""
 MAXIMUM_TURNS: Final = 1_000
 """Turns drawn at most; a longer session shows the fullest turn of each bucket, so no spike is hidden."""
 
@@ -40,7 +40,6 @@ class TrackMark(NamedTuple):
     turn: int
     letter: str
     text: str
-    severity: str = ""
 
 
 def window_svg(report: SessionReport) -> str:
@@ -132,12 +131,13 @@ def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> l
             points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
             parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
             labeled[name] = visible[-1][1]
-    heights = [scale.y(level) for level in labeled.values()]
-    heights = separated(heights, LABEL_HEIGHT, low=TOP, high=scale.bottom)
-    x = WIDTH - RIGHT + 8
+    lines = [scale.y(level) for level in labeled.values()]
+    heights = separated(lines, LABEL_HEIGHT, low=TOP, high=scale.bottom)
+    start, end = WIDTH - RIGHT, WIDTH - RIGHT + LEADER_WIDTH
     return parts + [
-        f'<text class="label label-{name}" x="{x}" y="{y + 4:.1f}">{level_label(name, level)}</text>'
-        for (name, level), y in zip(labeled.items(), heights, strict=True)
+        f'<path class="line leader line-{name}" d="M{start} {line:.1f}L{end} {y:.1f}"/>'
+        f'<text class="label label-{name}" x="{end + 3}" y="{y + 4:.1f}">{level_label(name, level)}</text>'
+        for (name, level), line, y in zip(labeled.items(), lines, heights, strict=True)
     ]
 
 
@@ -166,8 +166,8 @@ def _marks(report: SessionReport) -> list[TrackMark]:
             for item in report.regrets
         ),
         *(
-            TrackMark(item.fired_turn, "A", f"{item.severity}: {alert_title(item.alert)}", item.severity)
-            for item in sorted(report.alerts, key=lambda one: one.severity in SYMBOLS)
+            TrackMark(item.fired_turn, ALERT_MARKS[item.severity].letter, alert_title(item.alert))
+            for item in report.alerts
         ),
         *(
             TrackMark(item.turn, "P", f"cache break, {item.rewritten_tokens:,} tokens")
@@ -186,12 +186,8 @@ def _tracks(marks: Sequence[TrackMark], tracks: Sequence[str], scale: _Scale) ->
     ]
     return names + [
         f'<g transform="translate({scale.x(mark.turn):.1f} {heights[mark.letter]})" '
-        f'class="mark {mark.severity}">{_symbol(mark.severity)}'
+        f'class="mark {MARKS[mark.letter].severity or ""}"><circle r="4"/>'
         f"<title>turn {mark.turn}: {escape(mark.text)}</title></g>"
         for mark in marks
         if scale.first <= mark.turn <= scale.last
     ]
-
-
-def _symbol(severity: str) -> str:
-    return f'<path d="{SYMBOLS[severity]}"/>' if severity in SYMBOLS else '<circle r="4"/>'
