@@ -230,6 +230,11 @@ class ReplayAddress(Parameters):
     window: str | None = None
     """Window of the form, in tokens."""
 
+    @property
+    def simulated(self) -> str | None:
+        """The session of the form; that of an address without a replay is to be simulated."""
+        return self.simulate or (self.session if self.id is None else None)
+
 
 @dataclass(frozen=True, slots=True)
 class SearchAddress(Parameters):

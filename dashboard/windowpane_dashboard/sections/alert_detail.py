@@ -32,7 +32,7 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *,
     since = "" if row.fired_at is None else f", {times.local(row.fired_at)}"
     true = "" if row.crossing_turn == row.fired_turn else f"True from turn {row.crossing_turn}, "
     fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
-    st.caption(escape_markdown(fired[0].upper() + fired[1:]), help=times.utc_elsewhere(row.fired_at))
+    st.caption(escape_markdown(fired[0].upper() + fired[1:]), help=times.utc_help(row.fired_at))
     _delivery_list(deliveries(store, row))
     if title:
         st.page_link(

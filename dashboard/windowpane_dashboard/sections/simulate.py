@@ -50,7 +50,7 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
     if job is not None:
         _progress(job)
         return
-    is_open = open_ or position.simulate is not None
+    is_open = open_ or position.simulated is not None
     with (
         st.expander("Try other settings", icon=":material/tune:", expanded=is_open),
         st.form("replay_form", border=False),
@@ -62,15 +62,15 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
 
 def _fill_in(snapshot: StoreSnapshot, position: ReplayAddress) -> None:
     """Set the form to the address, once for each address; what the user changes after that stays."""
-    if position.simulate is None or st.session_state.get(FILLED) == position:
+    if position.simulated is None or st.session_state.get(FILLED) == position:
         return
     st.session_state[FILLED] = position
     requested = (position.policies or "").split(",")
     chosen = {name for name in requested if name in POLICY_LABELS} or {*DEFAULT_POLICIES, BLIND_POLICY}
-    row = snapshot.store.session(position.simulate)
+    row = snapshot.store.session(position.simulated)
     if row is not None and not StoreSource(store_access.whole_store().address, row.session_id).load().has_content:
         chosen -= {name for name in chosen if ReplaySetup(MINIMUM_LIMIT_TOKENS, policy=name).reads_content}
-    st.session_state["replay_sessions"] = [position.simulate]
+    st.session_state["replay_sessions"] = [position.simulated]
     st.session_state["replay_policies"] = [name for name in POLICY_LABELS if name in chosen]
     st.session_state["replay_windows"] = trial_windows(row, position.window)
 
