@@ -159,14 +159,14 @@ def test_back_undoes_a_search_and_a_page(here: Any) -> None:
 
 def test_alerts_open_as_they_were_looked_at(here: Any) -> None:
     page = here.open("alerts", severity="critical", pick="overflow:4:pi-managed-8k")
-    page.get_by_text("Open the session at turn 4").wait_for()
-    page.get_by_text("Open the session at turn 4").click()
+    page.get_by_role("link", name="Turn 4 of").wait_for()
+    page.get_by_role("link", name="Turn 4 of").click()
     page.wait_for_url("**/session?session=pi-managed-8k&turn=4&alert=overflow**")
 
     page.go_back()
 
     page.wait_for_url("**/alerts?**")
-    page.get_by_text("Open the session at turn 4").wait_for()
+    page.get_by_role("link", name="Turn 4 of").wait_for()
     here.settle()
     assert "severity=critical" in page.url
     assert "pick=overflow" in page.url

@@ -183,7 +183,7 @@ def test_find_what_overflowed_among_the_alerts(person: Person) -> None:
         "only sessions that overflowed are listed",
     )
 
-    person.clicks(person.page.get_by_text("Open the session at turn"))
+    person.clicks(person.page.get_by_role("link", name="Turn "))
 
     person.reads("Overflow at turn")
     person.site.assert_at("**session=pi-managed*")
