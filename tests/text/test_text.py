@@ -212,7 +212,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
-        "7 recoverable; 12 items removed, 18,400 tokens; "
+        "7 recoverable; another 12 items removed, 18,400 tokens; "
         "3 removed items were needed again (largest: resume.go, 8,497 tokens)."
     )
 
