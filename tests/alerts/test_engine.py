@@ -675,6 +675,17 @@ def test_oscillation_and_yellow() -> None:
     assert session.fired(of="yellow_entered")[0].summary == "The window entered yellow (70k of 128k tokens)"
 
 
+def test_a_zone_that_was_entered_by_an_estimate_has_both_sizes() -> None:
+    session = Session()
+    session.start_turn()
+    session.emit(pressure(LIMIT, phase="before", utilization=0.51))
+    session.final(utilization=0.48, zone="yellow")
+
+    assert session.fired(of="yellow_entered")[0].summary == (
+        "The window entered yellow (≈65k before the call, 61k of 128k tokens)"
+    )
+
+
 def test_rolled_and_compacted_are_noted_and_pass() -> None:
     session = Session()
     session.start_turn(WindowRolled("checkpoint", 1, 2, 90_000), compressed(9_000, 1_000, strategy="compaction"))

@@ -171,12 +171,14 @@ class SignalHistory:
 
     __slots__ = (
         "_assumed_level", "_compressions", "_earlier_fidelity", "_evaluated_id", "_evictions", "_reduced_turns",
-        "_repeated", "_zone_changes", "fidelity", "is_managed", "pressure",
+        "_repeated", "_zone_changes", "entered", "fidelity", "is_managed", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.pressure: PressureMeasured | None = None
         """The latest, of any phase."""
+        self.entered: PressureMeasured | None = None
+        """The first in the present zone."""
         self.fidelity: float | None = None
         """Score of the last compression that was evaluated."""
         self._evaluated_id = ""
@@ -285,6 +287,8 @@ class SignalHistory:
         return sum(changed > turn - CHURN_TURNS for changed in self._zone_changes)
 
     def _record_pressure(self, data: PressureMeasured) -> None:
+        if self.pressure is None or self.pressure.zone != data.zone:
+            self.entered = data
         self.pressure = data
         if data.limit_source != "assumed":
             self._assumed_level = None

@@ -111,6 +111,7 @@ class EventMark:
 
     letter: str
     label: str
+    severity: Severity | None = None
 
 
 MARKS: Final[dict[str, EventMark]] = {
@@ -122,12 +123,16 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("W", "new window"),
         EventMark("B", "went back"),
         EventMark("N", "needed again"),
-        EventMark("A", "alert"),
+        EventMark("!", "critical alert", "critical"),
+        EventMark("A", "warning alert", "warning"),
+        EventMark("I", "info alert", "info"),
         EventMark("P", "cache break"),
         EventMark("✎", "note"),
     )
 }
 """Marks by letter, in display order."""
+
+ALERT_MARKS: Final[dict[Severity, EventMark]] = {mark.severity: mark for mark in MARKS.values() if mark.severity}
 
 MARK_OF: Final[dict[str, EventMark]] = {
     "blocks.evicted": MARKS["R"],
@@ -142,7 +147,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "note.added": MARKS["✎"],
     "cache.broken": MARKS["P"],
 }
-"""Marks by event name; other events have none."""
+"""Marks by event name, of an alert that of a warning; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
     {
