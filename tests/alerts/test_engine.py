@@ -608,7 +608,7 @@ def test_the_largest_regret_is_named_where_content_may_be_stored(with_subjects: 
     ("with_subjects", "claim", "subject"),
     [
         (True, None, "Never push."),
-        (True, "You may push.", "Never push. The summary says: You may push."),
+        (True, "You may push.", "Never push. The summary states: You may push."),
         (False, "You may push.", ""),
     ],
 )

@@ -362,7 +362,7 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
 def _rule_text(rule: RuleOutcome) -> str:
     """Return a rule with the clause that contradicts it; empty without its text."""
     text, claim = rule.text or "", rule.contradicted_by
-    return f"{text} The summary says: {claim}" if text and claim else text
+    return f"{text} The summary states: {claim}" if text and claim else text
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:
