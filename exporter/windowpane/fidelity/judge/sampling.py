@@ -20,11 +20,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.effects.worker import Worker
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.judge import (
-    Evaluation,
-    JudgedCompression,
-    judge_compression,
-)
+from windowpane.fidelity.judge.judge import Evaluation, JudgedCompression, judge_compression
 from windowpane.fidelity.judge.questions import Question
 
 IDLE_SECONDS: Final = 5.0
@@ -54,12 +50,11 @@ class JudgeSampling:
     def __post_init__(self) -> None:
         if not 0.0 <= self.rate <= 1.0:
             raise ConfigurationError("rate", f"{self.rate}", expected="0 to 1")
-        counts = {"questions": self.questions, "capacity": self.capacity, "max_calls": self.max_calls}
-        for name, count in counts.items():
-            if count is not None and count < 1:
-                raise ConfigurationError(name, f"{count}", expected=">= 1")
-        if self.replicates < MINIMUM_REPLICATES:
-            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
+        least = {"questions": 1, "capacity": 1, "max_calls": 1, "replicates": MINIMUM_REPLICATES}
+        for name, minimum in least.items():
+            count = getattr(self, name)
+            if count is not None and count < minimum:
+                raise ConfigurationError(name, f"{count}", expected=f">= {minimum}")
 
 
 class CallsSpentError(Exception):
@@ -78,9 +73,8 @@ class SampledJudge:
         """Model calls so far."""
         self._judge = judge
         self._worker: Worker[Callable[[], object]] = Worker(
-            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS,
-            on_drop=self._drop,
-        )  # fmt: skip
+            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS, on_drop=self._drop
+        )
 
     def chooses(self, event_id: str) -> bool:
         """Return whether the compression of that event is in the sample; deterministic per id."""
@@ -94,22 +88,10 @@ class SampledJudge:
             return False
         return self._worker.put(job)
 
-    def evaluate(self, compression: JudgedCompression, digest: Digester) -> Evaluation:
-        """Judge one compression on this thread."""
-        program = judge_compression(
-            compression,
-            judge_name=self.name,
-            digest=digest,
-            replicates=self.sample.replicates,
-            limit=self.sample.questions,
-            write=self.sample.writes_questions,
-        )
-        return run_effect(program, self._call_model, timeout_seconds=self.sample.timeout_seconds)
-
     def _is_spent(self) -> bool:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
 
-    def _call_model(self, system: str, user: str) -> Any:
+    def call(self, system: str, user: str) -> Any:
         """Call the model, if that is still allowed; else the judgment ends with that reason."""
         if self._is_spent():
             raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
@@ -152,6 +134,15 @@ class JudgedSession:
 
         None of the same session is judged at the same time.
         """
-        judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
+        sample = self._judge.sample
+        program = judge_compression(
+            replace(compression, carried=self._carried),
+            judge_name=self._judge.name,
+            digest=self._digest,
+            replicates=sample.replicates,
+            limit=sample.questions,
+            write=sample.writes_questions,
+        )
+        judged = run_effect(program, self._judge.call, timeout_seconds=sample.timeout_seconds)
         self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
         return judged
