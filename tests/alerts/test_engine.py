@@ -606,10 +606,21 @@ def test_the_largest_regret_is_named_where_content_may_be_stored(with_subjects: 
     assert "app.py" not in fired.summary
 
 
-@pytest.mark.parametrize(("with_subjects", "subject"), [(True, "Never push."), (False, "")])
-def test_a_lost_rule_is_named_where_content_may_be_stored(with_subjects: bool, subject: str) -> None:
+@pytest.mark.parametrize(
+    ("with_subjects", "claim", "subject"),
+    [
+        (True, None, "Never push."),
+        (True, "You may push.", "Never push. The summary states: You may push."),
+        (False, "You may push.", ""),
+    ],
+)
+def test_a_lost_rule_is_named_where_content_may_be_stored(
+    with_subjects: bool, claim: str | None, subject: str
+) -> None:
     session = Session(engine=AlertEngine(with_subjects=with_subjects))
-    rule = RuleOutcome("lost", "user", "digest", text="Never push.")
+    rule = RuleOutcome(
+        "contradicted" if claim else "lost", "user", "digest", text="Never push.", contradicted_by=claim
+    )
 
     session.start_turn(RulesFollowed("of", 1, user={"kept": 1, "lost": 2}, outcomes=(rule,)))
 
