@@ -53,7 +53,6 @@ FRAME: Final = re.compile(
 _HEADING: Final = re.compile(
     r"^\s{0,3}(?:#{1,6}\s+\S|(?:Analysis|Summary):\s*$|\d{1,2}\.\s+\**[A-Z][^\n.!?]{2,60}:\**\s*$|\*\*[^*\n]{2,60}\*\*:?\s*$)"
 )
-_LEVEL: Final = re.compile(r"\s{0,3}(#{1,6})\s")
 _NUMBERED: Final = re.compile(r"^(\s{0,12})(\d{1,2})[.)]\s+(\S?)")
 _ITEM: Final = re.compile(r"( {0,40})(?:[-*+]|\d{1,2}[.)])\s+\S")
 _PARAGRAPH_START: Final = re.compile(r"\n(?=\s{0,40}(?:[-*+] |[|#>\n]|\d{1,2}[.)] ))")
@@ -211,7 +210,8 @@ def _empty_headings(headings: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _level(heading: str) -> int:
-    match = _LEVEL.match(heading)
+    text = heading.lstrip()
     if heading.startswith(("Analysis:", "Summary:")):
         return 0
-    return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
+    marks = len(text) - len(text.lstrip("#"))
+    return marks or (8 if text.startswith("**") else 7)
