@@ -484,7 +484,7 @@ def of_compare_page(session: StoredSession) -> Values:
         "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
         "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
         "input from the cache": "cached share", "compactions": "compressions",
-        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
+        "facts lost": "facts lost", "needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 

@@ -54,4 +54,4 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
         )
     if chosen is not None:
         with right, st.container(border=True):
-            firing_section(store, chosen, outcome_of(chosen, row, now), is_linked=False)
+            firing_section(store, chosen, outcome_of(chosen, row, now))

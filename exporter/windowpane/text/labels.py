@@ -17,8 +17,8 @@ from windowpane.core.vocabulary import (
     Severity,
 )
 
-SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
-"""A shape for each severity; the worse, the fuller."""
+SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "•", "warning": "▲", "critical": "◆"}
+"""A shape for each severity, as in the charts; zones have others."""
 
 CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "system_prompt": "system prompt",
@@ -176,5 +176,5 @@ NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not
 
 
 def severity_label(severity: Severity) -> str:
-    """Return a severity with its shape: `● critical`."""
+    """Return a severity with its shape: `◆ critical`."""
     return f"{SEVERITY_SHAPES[severity]} {severity}"

@@ -19,7 +19,7 @@ COMPARED = {
     "turns": "turns",
     "tokens sent": "tokens sent",
     "cost": "cost",
-    "removed content needed again": "regrets",
+    "needed again": "regrets",
     "compactions": "compressions",
 }
 
