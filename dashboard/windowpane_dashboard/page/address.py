@@ -2,6 +2,9 @@
 
 A link, the Back button or typing changes the address, and the widgets follow it. A widget changes the view, and
 the address follows. Both cases differ in the address that the page itself wrote last.
+
+Streamlit's own `bind="query-params"` does not serve here (1.67): a link to the page that is open changes its
+widgets but not the address, the Back button skips choices, and parameters stay in the address of the next page.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
         "lost": losses.rank if losses else math.nan,
-        "losses": losses.text if losses else UNKNOWN,
+        "losses": losses.short if losses else UNKNOWN,
         "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),

@@ -17,7 +17,7 @@ from windowpane.text.formats import count, dollars
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import TrendAddress
-from windowpane_dashboard.queries.tool_use import TARGET_CHARACTERS, end_of
+from windowpane_dashboard.queries.tool_use import end_of
 from windowpane_dashboard.sections.tool_use import uses_table
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
@@ -102,7 +102,7 @@ def names_frame(costs: Sequence[NamedCost], kind: NameKind) -> pd.DataFrame:
     """Return one row per name, without columns in which no name has a value."""
     frame = pd.DataFrame(
         {
-            NAME_KINDS[kind]: [end_of(cost.name, TARGET_CHARACTERS) for cost in costs],
+            NAME_KINDS[kind]: [end_of(cost.name) for cost in costs],
             "≈ cost": pd.array([cost.dollars for cost in costs], dtype="Float64"),
             "calls": [cost.calls for cost in costs],
             "≈ per call": pd.array([cost.dollars_per_call for cost in costs], dtype="Float64"),

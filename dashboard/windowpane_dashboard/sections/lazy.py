@@ -13,14 +13,14 @@ import streamlit as st
 
 _mount: Final = st.components.v2.component(
     "windowpane_after_paint",
-    html='<div class="anchor" style="height:100%"></div>',
+    html="<div></div>",
     js=Path(__file__).with_suffix(".js").read_text(),
 )
 
 
 @st.fragment
 def draw_after_paint(draw: Callable[[], None], *, key: str, pixels: int, first: str) -> None:
-    """Reserve *pixels* until the element of the selector *first* is painted, then *draw* now and in later runs.
+    """Show a skeleton until the element of the selector *first* is painted, then *draw* now and in later runs.
 
     *draw* is called after 3 s at the latest.
     """
@@ -28,7 +28,8 @@ def draw_after_paint(draw: Callable[[], None], *, key: str, pixels: int, first: 
     if st.session_state.get(due) or st.context.url is None:
         draw()
     else:
-        _mount(key=f"{key}_anchor", data={"first": first}, height=pixels, on_now_change=lambda: _mark_due(due))
+        st.skeleton(height=pixels)
+        _mount(key=f"{key}_anchor", data={"first": first}, height="content", on_now_change=lambda: _mark_due(due))
 
 
 def _mark_due(due: str) -> None:

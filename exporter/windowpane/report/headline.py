@@ -58,7 +58,7 @@ class FactTotals:
 
 Subject = Literal[
     "worst turn", "overflows", "compressions", "evictions", "regrets", "alerts", "critical", "warned", "red",
-    "red soon", "forgot most", "failed", "next", "cost",
+    "red soon", "reached red", "forgot most", "failed", "next", "cost",
 ]  # fmt: skip
 
 
@@ -231,6 +231,7 @@ def fleet_phrases(totals: FleetTotals, *, filtered: bool = False) -> tuple[Phras
 
 
 def _recorded(totals: FleetTotals, verb: str) -> tuple[Phrase, ...]:
-    reached = f"{totals.reached_red:,}" if totals.reached_red else "none"
     recorded = count(totals.sessions, "session")
-    return (Phrase(f"No session is live. {recorded} {verb}, {reached} of them reached red."),)
+    reached = f"{totals.reached_red:,} of them reached red" if totals.reached_red else "none of them reached red"
+    subject: Subject | None = "reached red" if totals.reached_red else None
+    return (Phrase(f"No session is live. {recorded} {verb}, "), Phrase(reached, subject), Phrase("."))
