@@ -45,7 +45,7 @@ _USERS_DRAW: Final = {"user/strong": 896, "user/cue": 1758, "user/prose": 4344, 
 POPULATION: Final = {
     "tuning": _FIRST_DRAW, "reporting": _FIRST_DRAW, "fresh": _SECOND_DRAW, "users": _USERS_DRAW
 }  # fmt: skip
-"""Distinct sentences of each stratum in the recordings that the candidates of a half were drawn from."""
+"""Distinct sentences of each stratum in the recordings that a half was drawn from, where not all were read."""
 _CONTENT_TYPE: Final = {source: content_type for content_type, source in SOURCE_OF.items()}
 IMPERATIVE: Final = pattern_of("imperative", "English")
 """The start of a text that `do not` in front of it reverses."""
@@ -110,20 +110,22 @@ def candidates() -> list[Candidate]:
 def scores(half: str) -> Iterator[Score]:
     """Yield the scores of one half by source, and of all."""
     read = [one for one in candidates() if one.half == half and not one.procedure]
-    for source in dict.fromkeys(one.source for one in read):
+    sources = dict.fromkeys(one.source for one in read)
+    for source in sources:
         yield _score(source, [one for one in read if one.source == source], read)
-    if half != "users":
+    if len(sources) > 1:
         yield _score("all", read, read)
 
 
 def _score(name: str, own: Sequence[Candidate], read: Sequence[Candidate]) -> Score:
     drawn = Counter(f"{one.source}/{one.stratum}" for one in read)
+    population = POPULATION.get(read[0].half, drawn)
     sums: dict[tuple[bool, bool], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in own:
         stratum = f"{one.source}/{one.stratum}"
         entry = sums[one.rule, one.is_found]
         entry[0] += 1
-        entry[1] += POPULATION[one.half][stratum] / drawn[stratum]
+        entry[1] += population[stratum] / drawn[stratum]
 
     def share(weight: int, other: tuple[bool, bool]) -> float:
         right = sums[True, True][weight]
@@ -330,7 +332,7 @@ def rows() -> list[str]:
 def _score_lines() -> Iterator[str]:
     yield "| half | source | rules read | precision | recall | precision, weighted | recall, weighted |"
     yield "|---|---|--:|--:|--:|--:|--:|"
-    for half in POPULATION:
+    for half in dict.fromkeys(one.half for one in candidates()):
         for one in scores(half):
             numbers = " | ".join(f"{value:.2f}" for value in one[2:])
             yield f"| {half} | {one.name} | {one.rules} | {numbers} |"

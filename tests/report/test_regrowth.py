@@ -21,17 +21,20 @@ def calls(*sizes: int) -> list[TurnRow]:
 
 
 def regrown(turns: Sequence[TurnRow], *, compacted: int, following: int | None = None) -> Regrowth | None:
+    blocks = ((1, "old.py", 900), (5, "a.py", 300), (6, "a.py", 200), (6, "b.py", 100))
     added: Any = [
         SimpleNamespace(
-            content_type="tool_result", turn_added=number, tool_name="Read", target=name, tokens=tokens
+            block_id=number, content_type="tool_result", turn_added=turn_added, tool_name="Read", target=name,
+            tokens=tokens, count_source="estimate",
         )
-        for number, name, tokens in ((1, "old.py", 900), (5, "a.py", 300), (6, "a.py", 200), (6, "b.py", 100))
-    ]
+        for number, (turn_added, name, tokens) in enumerate(blocks)
+    ]  # fmt: skip
     store = cast("EventReader", SimpleNamespace(blocks_at=lambda _session, _turn: added))
     return read_regrowth(store, "s", turns, compacted_turn=compacted, next_turn=following)
 
 
 def test_a_window_that_is_back_at_the_level_names_the_turns_and_what_filled_it() -> None:
+    """The content has its share of the measured 550 tokens of tool results, of which 1,500 were counted."""
     one = regrown(calls(500, 800, 1_000, 200, 600, 1_100, 1_200), compacted=3)
 
     assert one is not None
@@ -43,7 +46,7 @@ def test_a_window_that_is_back_at_the_level_names_the_turns_and_what_filled_it()
         True,
     )
     assert one.text == (
-        "back at 1k after 2 turns: tool results 450, message history 450; most of it Read a.py 500, Read b.py 100"
+        "back at 1k after 2 turns: tool results 450, message history 450; most of it Read a.py 183, Read b.py 37"
     )
 
 

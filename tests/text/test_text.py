@@ -34,7 +34,7 @@ from windowpane.text.formats import (
     turns_band,
     turns_until,
 )
-from windowpane.text.labels import MARK_OF, MARKS, NOTEWORTHY, ROUTINE
+from windowpane.text.labels import ALERT_MARKS, MARK_OF, MARKS, NOTEWORTHY, ROUTINE
 from windowpane.text.zones import zone_label
 
 CONTEXT = EventContext("s", "a", "m", 3, 1, "live", "st")
@@ -169,8 +169,8 @@ def test_a_rejected_compression_does_not_claim_a_result() -> None:
 
 
 def test_every_kind_of_event_has_its_own_mark() -> None:
-    assert "".join(MARKS) == "RCSWBNAP✎"
-    assert {mark.letter for mark in MARK_OF.values()} == set(MARKS)
+    assert "".join(MARKS) == "RCSWBN!AIP✎"
+    assert {mark.letter for mark in [*MARK_OF.values(), *ALERT_MARKS.values()]} == set(MARKS)
     assert set(MARK_OF) <= set(PAYLOADS)
     assert set(NOTEWORTHY) | ROUTINE == set(PAYLOADS)
     assert len({zone_label(zone)[0] for zone in ZONES}) == len(ZONES)
@@ -238,7 +238,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
-        "7 recoverable; 12 items removed, 18,400 tokens; "
+        "7 recoverable; another 12 items removed, 18,400 tokens; "
         "3 removed items were needed again (largest: resume.go, 8,497 tokens)."
     )
 

@@ -16,8 +16,6 @@ ROW_PIXELS: Final = 19
 TRACK_PIXELS: Final = 110
 """All rows together at most, so that the selected turn below the chart stays on the first screen."""
 DOT_PIXELS: Final = 10
-SYMBOLS: Final = {"critical": "diamond", "warning": "triangle-up"}
-"""Shapes of alerts by severity; all else is round."""
 MAXIMUM_MARKS: Final = 2_000
 """Marks of a row, those that represent most events."""
 MAXIMUM_LINKS: Final = 300
@@ -76,15 +74,13 @@ def _add_links(figure: go.Figure, regrets: pd.DataFrame, rows: dict[str, int], p
     figure.add_scatter(
         x=np.column_stack([largest["turn_left"], largest["turn"], gap]).ravel(),
         y=np.column_stack([start, end, gap]).ravel(),
-        yaxis="y2", mode="lines", name="removed and needed again", showlegend=False, hoverinfo="skip",
+        yaxis="y2", mode="lines", name="removed, then needed again", hoverinfo="skip",
         line={"color": palette.accent, "width": 1.4},
     )  # fmt: skip
 
 
 def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int, palette: Palette) -> None:
-    of_severity = {str(severity): color for severity, color in palette.severities.items()}
     opaque = {"marker": {"opacity": 1}}
-    of_kind = of_kind.sort_values("severity", key=lambda names: names.isin(SYMBOLS), kind="stable")  # on top
     figure.add_scatter(
         x=of_kind["turn"].to_numpy(),
         y=np.full(len(of_kind), row),
@@ -95,8 +91,7 @@ def _add_row(figure: go.Figure, of_kind: pd.DataFrame, mark: EventMark, row: int
         mode="markers",
         marker={
             "size": DOT_PIXELS,
-            "color": [of_severity.get(severity, palette.event) for severity in of_kind["severity"]],
-            "symbol": [SYMBOLS.get(severity, "circle") for severity in of_kind["severity"]],
+            "color": palette.severities[mark.severity] if mark.severity else palette.event,
             "opacity": 1,
             "line": {"color": palette.background, "width": 1},  # marks that overlap stay apart
         },

@@ -23,4 +23,5 @@ def _look(trace: Any) -> str:
         return "background:repeating-linear-gradient(135deg,currentColor 0 1px,transparent 1px 4px)"
     if trace.fillcolor:
         return f"background:{trace.fillcolor}"
-    return f"height:0;vertical-align:middle;border-top:2px dotted {trace.line.color}"
+    style = "dotted" if trace.line.dash else "solid"
+    return f"height:0;vertical-align:middle;border-top:2px {style} {trace.line.color}"

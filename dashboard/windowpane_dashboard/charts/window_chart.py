@@ -207,7 +207,7 @@ def _arranged(
     inner, ground = _inner_pixels(tracks), _ground(tracks)
     apply_layout(
         figure, palette, height=inner + margin_top + margin_bottom, clickmode="event",
-        margin={"l": 44, "r": 98, "t": margin_top, "b": margin_bottom},
+        margin={"l": 44, "r": 106, "t": margin_top, "b": margin_bottom},
     )  # fmt: skip
     figure.update_layout(
         xaxis=axis(

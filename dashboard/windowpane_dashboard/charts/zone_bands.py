@@ -10,9 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from windowpane.core.limits import WindowLimits
-from windowpane.core.vocabulary import Zone
-from windowpane.text.formats import tokens_short
-from windowpane.text.zones import ZONE_SHAPES
+from windowpane.core.vocabulary import ZONES, Zone
+from windowpane.report.level_labels import level_label, separated
 from windowpane_dashboard.queries.timeline import LimitSpan
 from windowpane_dashboard.style.theme import Palette, translucent
 
@@ -21,6 +20,9 @@ AHEAD_SHARE: Final = 0.25
 """The forecast extends over at most this share of the turns, and at least three turns."""
 LABEL_SHARE: Final = 0.09
 """Minimum distance between labels next to the chart, as a share of its height."""
+
+LEADER_PIXELS: Final = 12
+"""The line from a level at the edge of the chart to its label."""
 
 
 def zone_starts(limits: WindowLimits) -> dict[Zone, int]:
@@ -44,7 +46,7 @@ def add_limits(
     end: float,
     top: float,
 ) -> None:
-    """Add zone bands, reserve, the lines of red and the limit for the turns of each limit, and of compaction."""
+    """Add zones, reserve and limit for the turns of each limit, and the level of compaction."""
     drawn = spans[-MAXIMUM_SPANS:]
     for index, span in enumerate(drawn):
         start = max(first, span.first_turn - 0.5) if index else first
@@ -69,7 +71,7 @@ def _add_span(
             )  # fmt: skip
     lines = (
         ("limit", limits.limit_tokens, palette.outline, "solid", 1.6),
-        ("red", zone_starts(limits)["red"], palette.zones["red"], "dot", 1.4),
+        *((zone, start, palette.zones[zone], "dot", 1.2) for zone, start in starts if zone != "overflow"),
     )
     for name, height, color, dash, width in lines:
         if height <= top:
@@ -111,26 +113,22 @@ def _add_reserve(figure: go.Figure, limits: WindowLimits, palette: Palette, *, s
 def _add_labels(
     figure: go.Figure, limits: WindowLimits, compaction: float, palette: Palette, *, top: float
 ) -> None:
-    """Add the names of limit, compaction and zones at the right edge, the most important at their heights."""
+    """Add the names of the levels at the right edge, in order; the limit also where it is above the chart."""
     starts, step = zone_starts(limits), LABEL_SHARE * top
-    above_red = min(starts["red"] + step, top)
-    wanted: list[tuple[float, str, str]] = [
-        (max(limits.limit_tokens, above_red), f"limit {tokens_short(limits.limit_tokens)}", palette.text),
-        (compaction, f"compacts at {tokens_short(compaction)}", palette.text),
+    labeled = [
+        ("limit", limits.limit_tokens, palette.text),
+        ("compaction", compaction, palette.text),
+        *((zone, starts[zone], palette.zone_text[zone]) for zone in ZONES[1:4]),
     ]
-    for zone in ("red", "orange", "yellow"):
-        text = f"{ZONE_SHAPES[zone]} {zone} {tokens_short(starts[zone])}"
-        wanted.append((starts[zone], text, palette.zone_text[zone]))
-    heights: list[float] = []
-    for height, text, color in wanted:
-        near = (height + shift * step for shift in (0, -1, 1, -2, 2))
-        free = [y for y in near if all(abs(y - other) >= 0.99 * step for other in heights)]
-        if height <= top and free:
-            heights.append(free[0])
-            figure.add_annotation(
-                x=1, y=free[0], xref="paper", yref="y", text=text, showarrow=False, xanchor="left", xshift=6,
-                font={"size": 11, "color": color},
-            )  # fmt: skip
+    labeled = [label for label in labeled if label[1] <= top or label[0] == "limit"]
+    heights = separated([level for _, level, _ in labeled], step, low=step / 2, high=top - step / 2)
+    for (name, level, color), height in zip(labeled, heights, strict=True):
+        text = level_label(name, level) + (" ↑" if level > top else "")
+        figure.add_annotation(
+            x=1, y=min(level, top), xref="paper", yref="y", text=text, arrowhead=0, arrowwidth=1,
+            ax=LEADER_PIXELS, ay=height, ayref="y", arrowcolor=color, standoff=0, xanchor="left",
+            font={"size": 11, "color": color},
+        )  # fmt: skip
 
 
 def forecast_turns(turns: pd.DataFrame) -> int:

@@ -11,6 +11,7 @@ import streamlit as st
 from windowpane.core.characters import plain
 from windowpane.store.reads.project_reader import EventReader
 from windowpane_dashboard.page import messages, session_picker, store_access
+from windowpane_dashboard.page.width import follow_width
 from windowpane_dashboard.queries.filters import (
     AlertFilters,
     CompareAddress,
@@ -38,9 +39,10 @@ class Entry(NamedTuple):
 
 
 def palette() -> None:
-    """Draw the button that opens the palette."""
+    """Draw the button that opens the palette, where the width of the page is followed too: it takes no room."""
     with st.container(key=KEY):
         st.button("Go to", icon=":material/search:", shortcut="Mod+K", type="tertiary", on_click=_open)
+        follow_width()
     if st.session_state.get(OPEN):  # also while the page is drawn again for new events
         _choose()
 

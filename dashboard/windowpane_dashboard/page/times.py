@@ -38,11 +38,16 @@ def day(at: float | None) -> str:
     return local(at).partition(" ")[0]
 
 
+def utc_help(at: float | None) -> str | None:
+    """Return a moment in UTC for a hover help; None where the reader's zone is UTC."""
+    utc = formats.utc(at)
+    return None if at is None or utc.startswith(local(at)) else utc
+
+
 def local_and_utc(at: float | None) -> str:
     """Return both: `2026-03-02 12:04:05 (2026-03-02 11:04:05 UTC)`; one where they are the same."""
-    if at is None or formats.utc(at).startswith(local(at)):
-        return formats.utc(at)
-    return f"{local(at)} ({formats.utc(at)})"
+    utc = utc_help(at)
+    return f"{local(at)} ({utc})" if utc else formats.utc(at)
 
 
 def offset_label(zone: tzinfo, at: datetime) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,8 +17,12 @@ from windowpane_dashboard.charts.layout import CONFIG
 from windowpane_dashboard.charts.legend import legend_html
 from windowpane_dashboard.page import address
 from windowpane_dashboard.page.number_formats import Numbers, formatted, frame_of, number_columns
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
+
+WRAPPING_PIXELS: Final = 100
+"""Height of a table's row whose text wraps, in at most five lines."""
 
 
 def show_text(text: str) -> None:
@@ -113,15 +117,14 @@ def without_empty(frame: pd.DataFrame, *optional: str) -> pd.DataFrame:
     return frame.drop(columns=[name for name in optional if name in frame and not _has_value(frame[name])])
 
 
-def varying(frame: pd.DataFrame, *always: str) -> list[str]:
-    """Return the columns whose cells differ, and those of *always*; all columns of a table with one row."""
-    alike = {} if len(frame) < 2 else {name for name in frame if frame[name].nunique(dropna=False) == 1}
-    return [str(name) for name in frame if name in always or name not in alike]
+def alike(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that repeat one value, or are empty, in all rows; none of a table with one row."""
+    return [str(name) for name in frame if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
 
 
 def without_repeated(frame: pd.DataFrame, **optional: str) -> tuple[pd.DataFrame, str]:
     """Return the table without *optional* columns that repeat one value, and a sentence for each: ` Why: old.`"""
-    same = [name for name in optional if len(frame) > 1 and frame[name].nunique() == 1]
+    same = [name for name in alike(frame) if name in optional and pd.notna(frame[name].iloc[0])]
     return frame.drop(columns=same), "".join(f" {optional[name]}: {frame[name].iloc[0]}." for name in same)
 
 
@@ -137,14 +140,21 @@ def table(
     alt: str,
     numbers: Numbers = MappingProxyType({}),
     on_row: Callable[[int], None] | None = None,
+    narrow: Mapping[str, int] = MappingProxyType({}),
     **options: Any,
 ) -> Any:
     """Show a table in the shared style: no index, unknown values as `–`, text sanitized.
 
     Numbers are in full with thousands separated; *numbers* are the formats of columns with other ones. A selected
-    row calls *on_row* with its position.
+    row calls *on_row* with its position. A narrow page shows only the columns of *narrow*, of these
+    widths, and their text wraps.
     """
     rows = len(frame_of(data))
+    if narrow and page_width() == "narrow":
+        config = options.get("column_config", {})
+        widths = {name: config.get(name, {}) | {"width": width} for name, width in narrow.items()}
+        options |= {"column_order": list(narrow), "column_config": widths, "row_height": WRAPPING_PIXELS}
+        options["height"] = "content" if rows < 6 else 640
     if on_row is not None:
         options |= {"selection_mode": "single-row", "on_select": lambda: _choose_row(key, rows, on_row)}
     options["column_config"] = number_columns(frame_of(data), numbers, options.get("column_config", {}))

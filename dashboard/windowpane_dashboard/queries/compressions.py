@@ -59,11 +59,12 @@ class EvaluatedCompression:
 
     @property
     def change(self) -> str:
-        """The reduction in tokens: `the window went from 155,104 to 52,979 tokens`."""
+        """The reduction in tokens: `the window was compacted from 155,104 to 52,979 tokens`."""
         sizes = self.window or self.data
+        before, after = tokens(sizes.tokens_before), tokens(sizes.tokens_after)
         if self.window is None and self.data.scope == "content":
-            return f"{tokens(sizes.tokens_before)} tokens were replaced by {tokens(sizes.tokens_after)}"
-        return f"the window went from {tokens(sizes.tokens_before)} to {tokens(sizes.tokens_after)} tokens"
+            return f"{before} tokens were reduced to {after}"
+        return f"the window was compacted from {before} to {after} tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +251,7 @@ class DiffSide:
 
     lines: tuple[DiffLine, ...]
     omitted: int
-    """Lines that are not shown."""
-    changed: int
-    """Lines, shown or not, that the other side does not have."""
+    """Lines above and below that are not shown."""
     is_cut: bool = False
     """The middle of a long line is omitted."""
 
@@ -280,7 +279,8 @@ def text_difference(
 ) -> TextDifference:
     """Mark each line as shared with the other side or not, and every fact by its outcome.
 
-    *part* selects the lines of one part of the whole, from 1, with long lines in full; None the first lines, cut.
+    *part* selects the lines of one part of the whole, from 1, with long lines in full; None those from the first
+    to read on, cut.
     *facts* maps a fact's text to its outcome. Lines are the same when they differ only in spaces and list
     markers.
     """
@@ -324,7 +324,7 @@ def _diff_side(
     *,
     part: int | None,
 ) -> DiffSide:
-    start = LINES * ((part or 1) - 1)
+    start = _first_to_read(lines, other, facts.outcomes) if part is None else LINES * (part - 1)
     length = LINE_LENGTH if part is None else WHOLE_LINE
     visible = tuple(
         DiffLine(
@@ -333,8 +333,17 @@ def _diff_side(
         for line in lines[start : start + LINES]
     )
     is_cut = any(len(line) > length for line in lines[start : start + LINES])
-    changed = sum(_bare(line) not in other for line in lines)
-    return DiffSide(visible, len(lines) - len(visible), changed, is_cut=is_cut)
+    return DiffSide(visible, len(lines) - len(visible), is_cut=is_cut)
+
+
+def _first_to_read(lines: Sequence[str], other: set[str], outcomes: Mapping[str, str]) -> int:
+    """Return the line just above the first contradicted fact, else lost one, else line that only one side has."""
+    text = "\n".join(lines)
+    for fate in ("contradicted", "lost"):
+        starts = [text.find(fact) for fact, outcome in outcomes.items() if outcome == fate and fact in text]
+        if starts:
+            return max(0, text.count("\n", 0, min(starts)) - 1)
+    return max(0, next((at for at, line in enumerate(lines) if _bare(line) not in other), 0) - 1)
 
 
 def _cut(line: str, length: int) -> str:

@@ -64,6 +64,7 @@ def offered_sessions(facets: Mapping[str, Sequence[str]], today: date) -> dict[s
         *(Filter("agent", name) for name in facets.get("agents", ())),
         *(Filter("live", reason) for reason in get_args(Attention)),
         *(Filter("zone", zone) for zone in reversed(ZONES)),
+        Filter("reached", "red"),
         *(Filter("severity", severity) for severity in reversed(SEVERITIES)),
         *(Filter("order", order) for order in get_args(FleetOrder) if order in ORDERS),
         *(Filter("model", name) for name in facets.get("models", ())),

@@ -115,6 +115,8 @@ class FleetFilters(Parameters):
     severity: Severity | None = None
     live: Attention | None = None
     """Only live sessions that need attention for this reason, as the headline counts them."""
+    reached: Literal["red"] | None = None
+    """Only sessions whose window was red or overflowed at some turn."""
     text: str | None = None
     dates: DateRange | None = None
     """Only sessions that were active on one of these days."""
@@ -131,7 +133,7 @@ class FleetFilters(Parameters):
             agent=self.agent, model=self.model, source=self.source, zone=self.zone,
             severity=self.severity, text=self.text, at_from=at_from, at_to=at_to, order=self.order,
             live_first_since=since if self.order == "pressure" else None, limit=limit, attention=self.live,
-            live_since=since if self.live else None,
+            live_since=since if self.live else None, reached_red=self.reached is not None,
         )  # fmt: skip
 
 
@@ -227,6 +229,11 @@ class ReplayAddress(Parameters):
     """Policies of the form, comma-separated."""
     window: str | None = None
     """Window of the form, in tokens."""
+
+    @property
+    def simulated(self) -> str | None:
+        """The session of the form; that of an address without a replay is to be simulated."""
+        return self.simulate or (self.session if self.id is None else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from windowpane.report.losses import Losses, losses_of
 from windowpane.store.filters import AlertFilter, SessionFilter
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import AlertRow, FleetTotals, SessionRow, Spending
-from windowpane.text.forecasts import PACE_TURNS, next_event, time_ahead
-from windowpane.text.formats import UNKNOWN, ago, count, size, turns_band, turns_until
+from windowpane.text.forecasts import PACE_TURNS, next_event, time_ahead, with_band
+from windowpane.text.formats import UNKNOWN, ago, count, size
 from windowpane_dashboard.queries.timeline import latest_pressure
 from windowpane_dashboard.queries.titles import project, session_title, titled_url
 
@@ -65,9 +65,7 @@ class LiveSession:
             return f"no {event.name} in sight"
         if event.turns <= 0:
             return event.text
-        noun = "turn" if turns_until(event.turns) == "1" else "turns"
-        band = turns_band(*self.band)
-        text = f"{turns_until(event.turns)} {noun}{f' ({band})' if band else ''} until {event.name}"
+        text = f"{with_band(event.turns, *self.band)} until {event.name}"
         is_idle = now - (self.row.last_at or 0.0) > IDLE_SECONDS
         return f"{text}, {self.time} at this pace" if self.time and not is_idle else text
 
@@ -223,7 +221,7 @@ def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
         "window": row.utilization,
         "next": (next_event(row).text or UNKNOWN) if is_live(row, now) else "not live",
         "lost": losses.rank if losses else math.nan,
-        "losses": losses.text if losses else UNKNOWN,
+        "losses": losses.short if losses else UNKNOWN,
         "cost": row.shown_cost_dollars,
         "alerts": firing_text(fired),
         "last": ago(row.last_at, now),

@@ -31,7 +31,7 @@ from windowpane.store.filters import EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, without_deleted
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import DamagedEvent, SessionRow, StoredEvent, TurnRow, intact_events
-from windowpane.text.labels import MARK_OF
+from windowpane.text.labels import ALERT_MARKS, MARK_OF
 from windowpane_dashboard.queries.events import event_line
 
 TRACK_EVENTS: Final = 5_000
@@ -56,7 +56,7 @@ class Timeline:
     """Indexed by position; see `turns_frame`."""
     spans: tuple[LimitSpan, ...]
     marks: pd.DataFrame
-    """`letter`, `turn`, `number`, `text`, `severity`: one row for each letter and turn."""
+    """`letter`, `turn`, `number`, `text`: one row for each letter and turn."""
     marks_cut: bool
     """True where more events are marked than are shown."""
     facts: FactTotals | None
@@ -215,18 +215,14 @@ def limit_spans(events: Sequence[StoredEvent]) -> tuple[LimitSpan, ...]:
 def marks_frame(record: Sequence[StoredEvent | DamagedEvent]) -> pd.DataFrame:
     """Return the marks of the event track, one per kind and turn; damaged events are marked too."""
     gathered: dict[tuple[str, int], list[str]] = {}
-    severities: dict[tuple[str, int], str] = {}
     for one in record:
         line = event_line(one)
-        key = (MARK_OF[line.type].letter, line.turn)
-        gathered.setdefault(key, []).append(line.what)
+        mark = MARK_OF[line.type]
         if isinstance(one, StoredEvent) and isinstance(data := one.event.data, AlertFired):
-            severities[key] = "critical" if severities.get(key) == "critical" else data.severity
-    records = [
-        (letter, turn, len(texts), _gathered_text(texts), severities.get((letter, turn), ""))
-        for (letter, turn), texts in gathered.items()
-    ]
-    return pd.DataFrame(records, columns=["letter", "turn", "number", "text", "severity"])
+            mark = ALERT_MARKS[data.severity]
+        gathered.setdefault((mark.letter, line.turn), []).append(line.what)
+    records = [(letter, turn, len(texts), _gathered_text(texts)) for (letter, turn), texts in gathered.items()]
+    return pd.DataFrame(records, columns=["letter", "turn", "number", "text"])
 
 
 def _gathered_text(texts: list[str], limit: int = 4) -> str:

@@ -29,10 +29,10 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *,
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
     for text in (row.summary, *lost_rules_of(store, row)):
         widgets.show_text(f"{text}.")
-    since = "" if row.fired_at is None else f", {times.local_and_utc(row.fired_at)}"
+    since = "" if row.fired_at is None else f", {times.local(row.fired_at)}"
     true = "" if row.crossing_turn == row.fired_turn else f"True from turn {row.crossing_turn}, "
     fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
-    st.caption(escape_markdown(fired[0].upper() + fired[1:]))
+    st.caption(escape_markdown(fired[0].upper() + fired[1:]), help=times.utc_help(row.fired_at))
     _delivery_list(deliveries(store, row))
     if is_linked:
         st.page_link(

@@ -105,12 +105,11 @@ def _show(
     store: EventReader, row: SessionRow, compression: EvaluatedCompression, regrowth: Regrowth | None
 ) -> None:
     data = compression.data
-    parts = [f"at turn {compression.turn}, {compression.change}"]
+    authors = {"extractive": "without a model", "agent": "by the agent", None: ""}
+    author = authors.get(data.method, f"by {data.method}")
+    parts = [f"at turn {compression.turn}, {compression.change} {author}".rstrip()]
     if data.outcome != "accepted":
         parts = [": ".join(filter(None, (f"{data.outcome} at turn {compression.turn}", data.reason)))]
-    if data.method:
-        authors = {"extractive": "without a model", "agent": "by the agent"}
-        parts.append(f"written {authors.get(data.method, f'by {data.method}')}")
     if data.duration_seconds is not None and data.duration_seconds >= SLOW_SECONDS:
         parts.append(f"took {seconds(data.duration_seconds)}")
     if data.cost_dollars is not None:
@@ -165,7 +164,8 @@ def before_and_after(before: ContentSide, after: ContentSide, facts: dict[str, s
         (right, "After", after, difference.after),
     ):
         with column:
-            st.markdown(f"**{title}**: {count(len(side.blocks), 'item')}, {_changed_lines(visible)}")
+            lines = count(len(visible.lines) + visible.omitted, "line")
+            st.markdown(f"**{title}**: {count(len(side.blocks), 'item')}, {lines}")
             if visible.lines:
                 with st.container(height=PIXELS, key=f"side_{title.lower()}"):
                     st.markdown("  \n".join(line_markdown(line) for line in visible.lines))
@@ -220,13 +220,9 @@ def _escape_piece(text: str) -> str:
     return "\u00a0" * before + inner + (" " if seen != seen.rstrip() and inner else "")
 
 
-def _changed_lines(visible: DiffSide) -> str:
-    return f"{count(visible.changed, 'line')} of {len(visible.lines) + visible.omitted:,} only here"
-
-
 def _omissions(side: ContentSide, visible: DiffSide) -> None:
     missing = sum(text is None for text in side.texts)
-    notes = [f"{count(visible.omitted, 'further line')} not shown"] if visible.omitted else []
+    notes = [f"{count(visible.omitted, 'line')} above and below not shown"] if visible.omitted else []
     notes += [f"{count(missing, 'item')} without captured content"] if missing else []
     if notes:
         st.caption(f"{'; '.join(notes)}.")

@@ -32,17 +32,18 @@ _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
 
 def cost_section(view: SessionView) -> None:
     """Draw the causes of the cost, and the calls as a table."""
-    row, timeline = view.row, view.timeline
-    causes_section(view.snapshot, row, timeline)
-    _calls(timeline.turns)
+    turns = view.timeline.turns
+    is_unknown = turns[["input_tokens", "cost_dollars"]].isna().all(axis=None)
+    if is_unknown:
+        st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
+    causes_section(view.snapshot, view.row, view.timeline)
+    if not is_unknown:
+        _calls(turns)
 
 
 def _calls(turns: pd.DataFrame) -> None:
     names = {name: label for name, label in _COLUMNS.items() if name not in _RARE or turns[name].notna().any()}
     calls = turns[list(names)].rename(columns=names)
-    if calls[["input", "cost"]].isna().all(axis=None):
-        st.text("The recording holds no usage of single calls, so their cost and cache are unknown.")
-        return
     if not calls["cost"].any():
         st.caption("The price of this model is unknown.")
     estimated = int(turns["recorded_output_tokens"].notna().sum())

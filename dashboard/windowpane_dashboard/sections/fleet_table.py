@@ -20,7 +20,7 @@ _SEVERITY_ZONES: Final[dict[Severity, Zone]] = {"warning": "orange", "critical":
 """Alerts in the color of the zone of equal severity; notices in the color of the text."""
 
 
-def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
+def fleet_styled(frame: pd.DataFrame, palette: Palette, *, cells: int = BAR_CELLS) -> Styler:
     """Return the table with windows and alerts in their colors.
 
     The columns of `STYLING` set the style of a row and are not shown.
@@ -30,7 +30,7 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
         in_zone = frame["zone"] == zone
         style.set_properties(subset=(frame.index[in_zone], "window"), color=palette.zone_text[zone])
         for is_estimate in (False, True):
-            bar = partial(window_bar, zone=zone, estimated=is_estimate)
+            bar = partial(window_bar, zone=zone, estimated=is_estimate, cells=cells)
             style.format(bar, subset=(frame.index[in_zone & (frame["estimated"] == is_estimate)], "window"))
     style.format(lambda _: UNKNOWN, subset=(frame.index[frame["zone"].isna()], "window"))
     losses = dict(zip(frame["lost"], frame["losses"], strict=True))
@@ -45,8 +45,8 @@ def fleet_styled(frame: pd.DataFrame, palette: Palette) -> Styler:
     return style
 
 
-def window_bar(utilization: float, *, zone: Zone, estimated: bool) -> str:
-    """Return how full a window is, as a bar with the shape of its zone: `◕ ██████░░ 74%`."""
-    filled = round(BAR_CELLS * min(1.0, utilization))
-    bar = "█" * filled + "░" * (BAR_CELLS - filled)
-    return f"{ZONE_SHAPES[zone]} {bar} {percent(utilization, estimated=estimated)}"
+def window_bar(utilization: float, *, zone: Zone, estimated: bool, cells: int = BAR_CELLS) -> str:
+    """Return how full a window is, as a bar of *cells* with the shape of its zone: `◕ ██████░░ 74%`."""
+    filled = round(cells * min(1.0, utilization))
+    bar = "█" * filled + "░" * (cells - filled)
+    return " ".join(filter(None, (ZONE_SHAPES[zone], bar, percent(utilization, estimated=estimated))))

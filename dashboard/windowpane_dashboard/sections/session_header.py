@@ -44,7 +44,7 @@ def identity_line(row: SessionRow, timeline: Timeline) -> None:
     level = compaction_level_text(row.compaction_tokens, row.compaction_evidence)
     parts = [
         f"model {row.model or 'unknown'}",
-        f"source {row.source}",
+        *([] if row.source.replace("_", "-") in row.agent else [f"source {row.source}"]),
         counted_turns(row.turns, timeline.open_turn),
         limit,
         *([level] if level else []),
@@ -77,11 +77,14 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
     """Draw the metrics of a session as its next call would find it; the others are one click away.
 
-    Only a live session has a forecast. With an *alert*, the window is the fullest of its turn, where what was
-    reduced before the call counts too, and the forecast is that of the alert's text.
+    Only a live session has a window now and a forecast. With an *alert*, the window is the fullest of its turn,
+    where what was reduced before the call counts too, and the forecast is that of the alert's text.
     """
-    metrics = [_window(row, timeline, alert), _cost(row), _lost(row, timeline)]
-    if is_live(row, time.time()) and alert is None:
+    metrics = [_cost(row), _lost(row, timeline)]
+    is_forecast = is_live(row, time.time()) and alert is None
+    if is_forecast or alert is not None:
+        metrics.insert(0, _window(row, timeline, alert))
+    if is_forecast:
         metrics.insert(1, _forecast(row, timeline))
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
@@ -91,15 +94,13 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
         with st.popover("More metrics"):
             for label, value, help_text in _more_metrics(row):
                 st.metric(label, value, help=help_text)
-            if timeline.forecasts.text:
+            if is_forecast and timeline.forecasts.text:
                 st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 is the aim.")
 
 
 def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
     used, share, zone = row.used_tokens, row.utilization, row.zone
     label, call = "Window now", "with what came in since the call"
-    if timeline.open_turn is None and not timeline.turns.empty:
-        label, call = f"Window after turn {timeline.turns['turn'].iloc[-1]}", "with the reply to the call"
     fullest = None if alert is None else timeline.fullest(alert.fired_turn)
     if alert is not None and fullest is not None:
         used, share, zone = round(fullest[0]), fullest[1], fullest[2]

@@ -50,8 +50,9 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
     if job is not None:
         _progress(job)
         return
+    is_open = open_ or position.simulated is not None
     with (
-        st.expander("Simulate", icon=":material/play_arrow:", expanded=open_ or position.simulate is not None),
+        st.expander("Try other settings", icon=":material/tune:", expanded=is_open),
         st.form("replay_form", border=False),
     ):
         request = _form(snapshot)
@@ -61,15 +62,15 @@ def simulate_section(snapshot: StoreSnapshot, position: ReplayAddress, *, open_:
 
 def _fill_in(snapshot: StoreSnapshot, position: ReplayAddress) -> None:
     """Set the form to the address, once for each address; what the user changes after that stays."""
-    if position.simulate is None or st.session_state.get(FILLED) == position:
+    if position.simulated is None or st.session_state.get(FILLED) == position:
         return
     st.session_state[FILLED] = position
     requested = (position.policies or "").split(",")
     chosen = {name for name in requested if name in POLICY_LABELS} or {*DEFAULT_POLICIES, BLIND_POLICY}
-    row = snapshot.store.session(position.simulate)
+    row = snapshot.store.session(position.simulated)
     if row is not None and not StoreSource(store_access.whole_store().address, row.session_id).load().has_content:
         chosen -= {name for name in chosen if ReplaySetup(MINIMUM_LIMIT_TOKENS, policy=name).reads_content}
-    st.session_state["replay_sessions"] = [position.simulate]
+    st.session_state["replay_sessions"] = [position.simulated]
     st.session_state["replay_policies"] = [name for name in POLICY_LABELS if name in chosen]
     st.session_state["replay_windows"] = trial_windows(row, position.window)
 
@@ -100,7 +101,7 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     chosen = left.multiselect(
         "Remove before compaction",
         list(POLICY_LABELS),
-        format_func=lambda name: f"{POLICY_LABELS[name]} ({name})",
+        format_func=lambda name: POLICY_LABELS[name],
         key="replay_policies",
         help="All but oldest first and too old for its type need the captured content of the session.",
     )
@@ -112,12 +113,12 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         help="Tokens, such as 8k, 200k or 131072; type any other size.",
     )
     left, right = st.columns(2)
-    presets = left.multiselect("Or as another framework does", preset_names(), key="replay_presets")
+    presets = left.multiselect("Or like another framework", preset_names(), key="replay_presets")
     zones = right.text_input(
-        "From this share of the window on",
+        "Start when the window is this full",
         key="replay_thresholds",
         placeholder="by default",
-        help="Such as 0.7, or yellow/orange/red such as 0.5/0.7/0.9; comma-separated.",
+        help="Such as 0.7, or 0.5/0.7/0.9 for where yellow, orange and red start; comma-separated.",
     )
     return SimulationRequest(
         store=full_name(store_access.whole_store().address),

@@ -20,7 +20,8 @@ from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.style.sanitize import escape_markdown
 
-WIDTHS: Final = {"compact at": 116, "cost": 66, "less than now (99% range)": 172}
+WIDTHS: Final = {"compact at": 112, "saves (99% range)": 160}
+HIDDEN: Final = ("cost", "compactions a week")  # the cost of now is below the table
 ANSWERED: Final = 2
 """Agents whose advice a headline names."""
 
@@ -38,7 +39,7 @@ def threshold_section(snapshot: StoreSnapshot, *, omits_first: bool = False) -> 
         st.markdown(f"**{escape_markdown(one.agent)}**")
         if number >= ANSWERED or not omits_first:
             widgets.show_text(advice_answer(one))
-        _show(one, frames[one.agent][[name for name in columns if name != "compactions a week"]])
+        _show(one, frames[one.agent][[name for name in columns if name not in HIDDEN]])
     return " ".join(f"{one.agent}: {advice_answer(one)}" for one in advice[:ANSWERED])
 
 
@@ -55,7 +56,7 @@ def _show(advice: ThresholdAdvice, frame: pd.DataFrame) -> None:
         key=f"threshold_{advice.agent}",
         alt=alt,
         height="content",
-        column_config={name: st.column_config.TextColumn(width=WIDTHS.get(str(name), 80)) for name in frame},
+        column_config={name: st.column_config.TextColumn(width=WIDTHS.get(str(name), 84)) for name in frame},
     )
     st.caption(escape_markdown(advice_basis(advice)))
     settings = setting_lines(advice)

@@ -19,6 +19,7 @@ from windowpane_dashboard.page import address, messages, project_choice, store_a
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 from windowpane_dashboard.queries.fleet import (
@@ -30,7 +31,7 @@ from windowpane_dashboard.queries.fleet import (
     retention_text,
 )
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
-from windowpane_dashboard.sections.fleet_table import fleet_styled
+from windowpane_dashboard.sections.fleet_table import BAR_CELLS, fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.sections.unread_sessions import unread_sessions
 from windowpane_dashboard.style.sanitize import escape_markdown
@@ -43,6 +44,7 @@ TARGETS: Final[dict[Subject, Target]] = {  # lists that the phrases of the headl
     "warned": Target(PAGE, FleetFilters(live="warning")),
     "red": Target(PAGE, FleetFilters(live="red")),
     "red soon": Target(PAGE, FleetFilters(live="red soon")),
+    "reached red": Target(PAGE, FleetFilters(reached="red")),
 }
 
 
@@ -136,35 +138,39 @@ def session_table(listed: Fleet, now: float) -> None:
         st.text("No session matches. Remove a filter to see more.")
         return
     st.caption(escape_markdown(totals_text(listed)))
-    config = st.column_config
+    config, width = st.column_config, page_width()
     frame = fleet_frame(listed, now)
-    widths = {name: 6 * (4 + int(frame[name].str.len().max())) for name in ("repository", "losses")}
+    title = config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=480 if width == "wide" else 250)
+    lost = config.NumberColumn(
+        alignment="left", help="facts that compactions lost or contradicted; content needed again; – unknown"
+    )
+    if width == "narrow":  # only text wraps
+        frame = frame.assign(session=list(map(session_title, listed.rows)), lost=frame["losses"])
+        title = lost = config.TextColumn()
+    hidden = {*HIDDEN, *widgets.alike(frame)} - {"session", "window"}
+    widest = {"repository": 240 if width == "wide" else 150, "losses": 150}
+    widths = {name: min(most, 7 * (3 + int(frame[name].str.len().max()))) for name, most in widest.items()}
     widgets.table(
-        fleet_styled(frame, widgets.current_palette()),
+        fleet_styled(frame, widgets.current_palette(), cells=0 if width == "narrow" else BAR_CELLS),
         key=TABLE,
         alt=ALTERNATIVE,
         on_select=lambda: None,
         selection_mode="single-row",
         height="content" if len(listed.rows) <= 16 else 560,
-        column_order=[name for name in widgets.varying(frame, "session", "window") if name not in HIDDEN],
+        column_order=[name for name in frame if name not in hidden],
         numbers={"cost": None, "window": None, "lost": None},
+        narrow={"session": 142, "window": 66, "lost": 56, "cost": 60},
         column_config={
-            "session": config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=330),
-            "repository": config.TextColumn(
-                width=min(250, widths["repository"]), help="repository or folder, branch"
-            ),
+            "session": title,
+            "repository": config.TextColumn(width=widths["repository"], help="repository or folder, branch"),
             "window": config.NumberColumn(
                 width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
             ),
-            "lost": config.NumberColumn(
-                width=min(215, widths["losses"]),
-                alignment="left",
-                help="facts that compactions contradicted or lost, removed content needed again; – unknown",
-            ),
+            "lost": lost | {"width": widths["losses"]},
             "next": config.TextColumn(help="turns until the agent's own compaction, or until red"),
             "cost": config.NumberColumn(width=80, help="with its sub-agents; ≈ estimated, * stated as a total"),
             "alerts": config.TextColumn(width=90, help="firing now: the worst, + how many others"),
-            "last": config.TextColumn(width=100, help="last event"),
+            "last": config.TextColumn(width=92, help="last event"),
             "compactions": config.TextColumn(help="◆ where the agent was in the middle of a task"),
         },
     )

@@ -47,7 +47,7 @@ def main() -> None:
             messages.show_empty("The store is there, but it holds no sessions yet.")
         head = st.container()
         position = ReplayAddress.from_query(st.query_params.to_dict())
-        is_filled_in = position.simulate is not None and position.id is None
+        is_filled_in = position.simulated is not None and position.id is None
         stored = None if is_filled_in else chosen_replay(snapshot, position.id)
         address.write(PAGE, st.query_params.to_dict())
         if is_filled_in:

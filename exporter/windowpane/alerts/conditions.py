@@ -35,6 +35,7 @@ from windowpane.core.events import (
     OverflowDetected,
     Payload,
     PressureMeasured,
+    RuleOutcome,
     RulesFollowed,
     VelocitySpiked,
     WindowRolled,
@@ -170,12 +171,14 @@ class SignalHistory:
 
     __slots__ = (
         "_assumed_level", "_compressions", "_earlier_fidelity", "_evaluated_id", "_evictions", "_reduced_turns",
-        "_repeated", "_zone_changes", "fidelity", "is_managed", "pressure",
+        "_repeated", "_zone_changes", "entered", "fidelity", "is_managed", "pressure",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.pressure: PressureMeasured | None = None
         """The latest, of any phase."""
+        self.entered: PressureMeasured | None = None
+        """The first in the present zone."""
         self.fidelity: float | None = None
         """Score of the last compression that was evaluated."""
         self._evaluated_id = ""
@@ -284,6 +287,8 @@ class SignalHistory:
         return sum(changed > turn - CHURN_TURNS for changed in self._zone_changes)
 
     def _record_pressure(self, data: PressureMeasured) -> None:
+        if self.pressure is None or self.pressure.zone != data.zone:
+            self.entered = data
         self.pressure = data
         if data.limit_source != "assumed":
             self._assumed_level = None
@@ -348,10 +353,16 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
         case WindowRolled():
             return (Occurrence("window.rolled", data.tokens_before),)
         case RulesFollowed() if data.lost:
-            lost = (rule.text for rule in data.outcomes if counts_as_lost(rule.source, rule.fate))
+            lost = (_rule_text(rule) for rule in data.outcomes if counts_as_lost(rule.source, rule.fate))
             return (Occurrence("rule.lost", data.lost, subject=next(filter(None, lost), "")),)
         case _:
             return ()
+
+
+def _rule_text(rule: RuleOutcome) -> str:
+    """Return a rule with the clause that contradicts it; empty without its text."""
+    text, claim = rule.text or "", rule.contradicted_by
+    return f"{text} The summary states: {claim}" if text and claim else text
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:

@@ -106,6 +106,7 @@ class _Alert:
         threshold: float | None,
         pressure: PressureMeasured | None,
         *,
+        entered: PressureMeasured | None = None,
         inhibited: bool = False,
         subject: str = "",
     ) -> list[AlertPayload]:
@@ -119,7 +120,7 @@ class _Alert:
         if self.fired_turn is not None or inhibited or self.turns_held < rule.sustained_turns:
             return []
         self.fired_turn, self.last_crossing_turn = turn, self.crossing_turn
-        text = firing_summary(rule, self.value, self.threshold, pressure)
+        text = firing_summary(rule, self.value, self.threshold, pressure, entered)
         return [
             AlertFired(rule.name, rule.severity, self.crossing_turn, self.value, self.threshold, text, subject)
         ]
@@ -323,7 +324,8 @@ class AlertEngine:
                 inhibited = bool(rule.inhibited_by) and session.inhibits(rule)
                 names = self.with_subjects and rule.signal == "regret_ratio"
                 alerts += state.hold(
-                    rule, turn, value, threshold, session.history.pressure, inhibited=inhibited,
+                    rule, turn, value, threshold, session.history.pressure, entered=session.history.entered,
+                    inhibited=inhibited,
                     subject=session.history.largest_regret(turn) if names else "",
                 )  # fmt: skip
             elif state.crossing_turn is not None and (

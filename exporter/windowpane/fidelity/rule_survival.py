@@ -41,8 +41,9 @@ class RuleFollower:
         data = event.data
         if not isinstance(data, ContentCompressed) or data.strategy != "compaction":
             return
-        from windowpane.fidelity.rule_record import ObservedCompaction  # few sessions are compacted
+        from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord  # few sessions are compacted
 
+        self._record = self._record or RuleRecord(self._digest)
         self.finish(event.at)
         self._count += 1
         tracker, results = self._tracker, frozenset(data.results)
@@ -56,18 +57,11 @@ class RuleFollower:
         """Measure the last compaction, once the first call after it is complete or none can follow."""
         tracker, pending, self._pending = self._tracker, self._pending, None
         tracker.on_call = None
-        if pending is None or pending.window_id != tracker.window_id:  # the user started anew
-            return
-        measure = partial(self._measure, pending, tuple(tracker.window))
+        if self._record is None or pending is None or pending.window_id != tracker.window_id:
+            return  # nothing was compacted, or the user started anew
+        measure = partial(self._record.measure, pending, tuple(tracker.window))
         if self._defer is None:
             tracker.record(measure(), at)
         elif not self._defer(measure, sum(block.chars for block in (*pending.removed, *pending.remaining))):
             reason = "too many evaluations wait"
             tracker.record(RulesFollowed(pending.of, pending.number, reason=reason), at)
-
-    def _measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
-        from windowpane.fidelity.rule_record import RuleRecord
-
-        if self._record is None:
-            self._record = RuleRecord(self._digest)
-        return self._record.measure(compaction, window)

@@ -126,6 +126,7 @@ _LAYOUT: Final = (
     "svg{width:100%;height:auto;display:block}.grid{stroke:var(--rule)}.axis{fill:var(--quiet);font-size:11px}"
     ".line{fill:none;stroke:var(--ink);stroke-width:1.5;stroke-dasharray:4 4}.line-limit{stroke-dasharray:none}"
     ".line-compaction{stroke-dasharray:9 6}.line-yellow,.line-orange{stroke-width:1}"
+    ".leader{stroke-width:1;stroke-dasharray:none}"
     ".label{fill:var(--ink);font-size:11px}.mark{stroke:var(--ground)}"
     ".legend span{display:inline-block;margin-right:16px;color:var(--quiet);font-size:13px}"
     ".strip{display:flex;height:56px;border:1px solid var(--rule);margin:8px 0}.strip i{border-right:1px solid "

@@ -32,6 +32,12 @@ class Losses(NamedTuple):
         return ", ".join(f"{number:,} {text}" for number, text in counts if number) or "0"
 
     @property
+    def short(self) -> str:
+        """The same for a narrow column, lost and contradicted facts as one number: `3, 1 again`."""
+        facts, again = f"{self.contradicted + self.lost:,}", f"{self.again:,} again"
+        return facts if not self.again else again if facts == "0" else f"{facts}, {again}"
+
+    @property
     def rank(self) -> float:
         """A number that is lower for worse losses: a table that is sorted by it starts with the worst."""
         return -((self.contradicted * 1e6 + self.lost) * 1e6 + self.again)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from windowpane.core.vocabulary import REPLY_TYPES, Component
+from windowpane.report.block_sizes import WindowBlock, window_blocks
 from windowpane.report.calls import calls_after, sent_calls
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, TurnRow
 from windowpane.text.formats import count, tokens_short
-from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, is_id
 
 NEAR_LEVEL: Final = 0.9
 """Share of the level at which the last call before the next compaction counts as back at it."""
@@ -85,7 +86,7 @@ def read_regrowth(
     end = next((call for call in after if (call.used_final or 0) >= level), after[-1])
     is_last = next_turn is not None and end is after[-1]
     start, reached = after[0], end.used_final or 0
-    added = [block for block in store.blocks_at(session_id, end.turn) if _is_added(block, start.turn)]
+    window = window_blocks(store.blocks_at(session_id, end.turn), end.components)
     return Regrowth(
         level_tokens=level,
         start_tokens=start.used_final or 0,
@@ -93,7 +94,7 @@ def read_regrowth(
         turns=after.index(end),
         is_back=reached >= level or (is_last and reached >= NEAR_LEVEL * level),
         components=_components(start.components, end.components),
-        largest=_largest(added),
+        largest=_largest([block for block in window if _is_added(block.block, start.turn)]),
     )
 
 
@@ -108,9 +109,10 @@ def _components(start: dict[Component, int], end: dict[Component, int]) -> tuple
     return tuple(RefilledPart(COMPONENT_LABELS[name].lower(), tokens) for name, tokens in largest if tokens > 0)
 
 
-def _largest(added: Sequence[BlockRow]) -> tuple[RefilledPart, ...]:
+def _largest(added: Sequence[WindowBlock]) -> tuple[RefilledPart, ...]:
     by_name: Counter[str] = Counter()
-    for block in added:
-        if block.content_type == "tool_result":
-            by_name[f"{block.tool_name or 'a tool'} {block.target or ''}".strip()] += block.tokens
+    for one in added:
+        if one.block.content_type == "tool_result":
+            target = "" if one.block.target is None or is_id(one.block.target) else one.block.target
+            by_name[f"{one.block.tool_name or 'a tool'} {target}".strip()] += one.tokens
     return tuple(RefilledPart(name, tokens) for name, tokens in by_name.most_common(MAXIMUM_PARTS))

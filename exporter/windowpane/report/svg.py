@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.alerts.rules import alert_title
 from windowpane.report.html_page import escape
+from windowpane.report.level_labels import level_label, separated
 from windowpane.text import formats
-from windowpane.text.labels import COMPONENT_LABELS, MARKS
+from windowpane.text.labels import ALERT_MARKS, COMPONENT_LABELS, MARKS
 from windowpane.text.palette import STACKING
-from windowpane.text.zones import ZONE_SHAPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +28,10 @@ AXIS_HEIGHT: Final = 24
 TRACK_HEIGHT: Final = 16
 LABEL_HEIGHT: Final = 13
 """Least distance between the names of two levels."""
-SYMBOLS: Final = {"critical": "M0-5 5 0 0 5-5 0Z", "warning": "M0-5 5 4H-5Z"}
-"""Shapes of alerts by severity; all else is round."""
+LEADER_WIDTH: Final = 9
+"""Width of the line from a level at the edge of the chart to its label."""
 MAXIMUM_TURNS: Final = 1_000
 """Turns drawn at most; a longer session shows the fullest turn of each bucket, so no spike is hidden."""
-
-LEVEL_NAMES: Final = {
-    "compaction": "compacts at",
-    **{zone: f"{ZONE_SHAPES[zone]} {zone}" for zone in ("red", "orange", "yellow")},
-}
 
 
 class TrackMark(NamedTuple):
@@ -45,7 +40,6 @@ class TrackMark(NamedTuple):
     turn: int
     letter: str
     text: str
-    severity: str = ""
 
 
 def window_svg(report: SessionReport) -> str:
@@ -118,7 +112,7 @@ def _areas(turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
 
 
 def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> list[str]:
-    """Return the lines of the levels with their names, the most important at their heights."""
+    """Return the lines of the levels, and their labels in the same order."""
     by_name: dict[str, list[tuple[int, int | None]]] = {
         "limit": [(turn.turn, turn.limit_tokens) for turn in turns],
         "compaction": [
@@ -130,24 +124,21 @@ def _levels(report: SessionReport, turns: Sequence[TurnRow], scale: _Scale) -> l
         **{zone: [(turn.turn, start) for turn in turns] for zone, start in report.zone_starts.items()},
     }
     parts: list[str] = []
-    heights: list[float] = []
+    labeled: dict[str, int] = {}
     for name, values in by_name.items():
         visible = [(turn, level) for turn, level in values if level is not None and level <= scale.top]
-        if not visible:
-            continue
-        points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
-        parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
-        level, y = visible[-1][1], scale.y(visible[-1][1])
-        near = (y + shift * LABEL_HEIGHT for shift in (0, 1, -1, 2, -2))
-        free = [at for at in near if all(abs(at - height) >= LABEL_HEIGHT for height in heights)]
-        if free:
-            y = free[0]
-            heights.append(y)
-            text = f"{LEVEL_NAMES.get(name, name)} {formats.tokens_short(level)}"
-            parts.append(
-                f'<text class="label label-{name}" x="{WIDTH - RIGHT + 8}" y="{y + 4:.1f}">{text}</text>'
-            )
-    return parts
+        if visible:
+            points = " ".join(f"{scale.x(turn):.1f},{scale.y(level):.1f}" for turn, level in visible)
+            parts.append(f'<polyline class="line line-{name}" points="{points}"/>')
+            labeled[name] = visible[-1][1]
+    lines = [scale.y(level) for level in labeled.values()]
+    heights = separated(lines, LABEL_HEIGHT, low=TOP, high=scale.bottom)
+    start, end = WIDTH - RIGHT, WIDTH - RIGHT + LEADER_WIDTH
+    return parts + [
+        f'<path class="line leader line-{name}" d="M{start} {line:.1f}L{end} {y:.1f}"/>'
+        f'<text class="label label-{name}" x="{end + 3}" y="{y + 4:.1f}">{level_label(name, level)}</text>'
+        for (name, level), line, y in zip(labeled.items(), lines, heights, strict=True)
+    ]
 
 
 def _axis(scale: _Scale, top: float) -> list[str]:
@@ -175,8 +166,8 @@ def _marks(report: SessionReport) -> list[TrackMark]:
             for item in report.regrets
         ),
         *(
-            TrackMark(item.fired_turn, "A", f"{item.severity}: {alert_title(item.alert)}", item.severity)
-            for item in sorted(report.alerts, key=lambda one: one.severity in SYMBOLS)
+            TrackMark(item.fired_turn, ALERT_MARKS[item.severity].letter, alert_title(item.alert))
+            for item in report.alerts
         ),
         *(
             TrackMark(item.turn, "P", f"cache break, {item.rewritten_tokens:,} tokens")
@@ -195,12 +186,8 @@ def _tracks(marks: Sequence[TrackMark], tracks: Sequence[str], scale: _Scale) ->
     ]
     return names + [
         f'<g transform="translate({scale.x(mark.turn):.1f} {heights[mark.letter]})" '
-        f'class="mark {mark.severity}">{_symbol(mark.severity)}'
+        f'class="mark {MARKS[mark.letter].severity or ""}"><circle r="4"/>'
         f"<title>turn {mark.turn}: {escape(mark.text)}</title></g>"
         for mark in marks
         if scale.first <= mark.turn <= scale.last
     ]
-
-
-def _symbol(severity: str) -> str:
-    return f'<path d="{SYMBOLS[severity]}"/>' if severity in SYMBOLS else '<circle r="4"/>'

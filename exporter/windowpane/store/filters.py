@@ -27,6 +27,8 @@ class SessionFilter:
     model: str | None = None
     source: str | None = None
     zone: Zone | None = None
+    reached_red: bool = False
+    """Only sessions whose window was red or overflowed at some turn."""
     severity: Severity | None = None
     live_since: float | None = None
     """Only sessions with an event at or after this time and no end."""

@@ -97,9 +97,11 @@ def next_event(forecasted: Forecasted) -> NextEvent:
 
 
 def with_band(median: float | None, early: float | None, late: float | None) -> str:
-    """Return a forecast with its 10–90 band: `4 (3–7)`."""
-    band = turns_band(early, late)
-    return f"{turns_until(median)} ({band})" if band else turns_until(median)
+    """Return a forecast with its 10–90 band: `4 turns (3–7)`, `now`, `flat`."""
+    turns, band = turns_until(median), turns_band(early, late)
+    if median is None or not 0 < median < math.inf:
+        return turns
+    return f"{turns} {'turn' if turns == '1' else 'turns'}{f' ({band})' if band else ''}"
 
 
 def time_ahead(turns: float | None, times: Sequence[float | None]) -> str:
@@ -124,4 +126,6 @@ def compaction_level_text(tokens: int | None, evidence: str | None) -> str:
     """Return the level at which the agent compacts and its evidence; empty where it is unknown."""
     if tokens is None:
         return ""
+    if evidence == "recorded":
+        return f"compacted at {tokens_short(tokens)}"
     return f"compacts at {tokens_short(tokens)} ({EVIDENCE_LABELS.get(evidence or '', UNKNOWN)})"

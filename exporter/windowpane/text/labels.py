@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,11 +99,19 @@ CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
 }
 
 
+_ID: Final = re.compile(r"(?=.*[0-9])[0-9a-f-]{6,}")
+
+
+def is_id(target: str) -> bool:
+    """Return whether the target of a call is an id, which names nothing to a reader."""
+    return _ID.fullmatch(target) is not None
+
+
 def content_name(content_type: ContentType, tool_name: str | None, target: str | None = None) -> str:
     """Return the type of a block, its tool, and its file or command: `tool result of Read: src/app.py`."""
     label = CONTENT_LABELS[content_type]
     name = f"{label} of {tool_name}" if tool_name else label
-    return f"{name}: {target}" if target else name
+    return f"{name}: {target}" if target and not is_id(target) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,7 @@ class EventMark:
 
     letter: str
     label: str
+    severity: Severity | None = None
 
 
 MARKS: Final[dict[str, EventMark]] = {
@@ -122,12 +132,16 @@ MARKS: Final[dict[str, EventMark]] = {
         EventMark("W", "new window"),
         EventMark("B", "went back"),
         EventMark("N", "needed again"),
-        EventMark("A", "alert"),
+        EventMark("!", "critical alert", "critical"),
+        EventMark("A", "warning alert", "warning"),
+        EventMark("I", "info alert", "info"),
         EventMark("P", "cache break"),
         EventMark("✎", "note"),
     )
 }
 """Marks by letter, in display order."""
+
+ALERT_MARKS: Final[dict[Severity, EventMark]] = {mark.severity: mark for mark in MARKS.values() if mark.severity}
 
 MARK_OF: Final[dict[str, EventMark]] = {
     "blocks.evicted": MARKS["R"],
@@ -142,7 +156,7 @@ MARK_OF: Final[dict[str, EventMark]] = {
     "note.added": MARKS["✎"],
     "cache.broken": MARKS["P"],
 }
-"""Marks by event name; other events have none."""
+"""Marks by event name, of an alert that of a warning; other events have none."""
 
 ROUTINE: Final[frozenset[str]] = frozenset(
     {

@@ -125,7 +125,9 @@ class Person:
 
     def sorts(self, name: str, *, at: int) -> None:
         """Sort a table by a column, the lowest first; its header is *at* this many pixels."""
+        before = self.rows(name)
         self.clicks(self.table(name).locator(".dvn-scroller").first, position={"x": at, "y": 16})
+        self.site.waits(lambda: self.rows(name) != before, f"another order of {name}")
 
     def opens_session(self, session_id: str) -> None:
         """Open the session from the fleet page."""

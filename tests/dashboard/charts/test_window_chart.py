@@ -22,7 +22,7 @@ from windowpane_dashboard.charts.zone_bands import _towards, forecast_turns
 from windowpane_dashboard.queries.timeline import Timeline, read_timeline, turns_frame
 from windowpane_dashboard.style.theme import DARK, LIGHT, Palette
 
-NO_MARKS = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": [], "severity": []})
+NO_MARKS = pd.DataFrame({"letter": [], "turn": [], "number": [], "text": []})
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_every_kind_of_event_has_a_row_with_its_name(rich: Timeline) -> None:
     figure = window_chart(rich.turns, rich.spans, rich.marks, LIGHT)
     track = [trace for trace in figure.data if trace.yaxis == "y2"]
 
-    assert [trace.name for trace in track] == [MARKS[letter].label for letter in "RCSWNA"]
+    assert [trace.name for trace in track] == [MARKS[letter].label for letter in "RCSWN!"]
     assert list(figure.layout.yaxis2.ticktext) == [trace.name for trace in reversed(track)]
     for trace in track:
         letter = next(mark.letter for mark in MARKS.values() if mark.label == trace.name)
@@ -76,15 +76,17 @@ def test_every_kind_of_event_has_a_row_with_its_name(rich: Timeline) -> None:
         assert sorted(trace.x) == sorted(turns)
 
 
-def test_an_alert_has_the_shape_of_its_severity(rich: Timeline) -> None:
-    severities = ["info", "critical", "warning"]
-    marks = pd.DataFrame({"letter": "A", "turn": [1, 2, 3], "number": 1, "text": "", "severity": severities})
+def test_the_alerts_of_a_severity_have_a_row_in_its_color(rich: Timeline) -> None:
+    marks = pd.DataFrame({"letter": ["I", "!", "A"], "turn": [1, 2, 3], "number": 1, "text": ""})
 
-    track = next(
-        trace for trace in window_chart(rich.turns, rich.spans, marks, LIGHT).data if trace.name == "alert"
-    )
+    track = [trace for trace in window_chart(rich.turns, rich.spans, marks, LIGHT).data if trace.yaxis == "y2"]
 
-    assert list(track.marker.symbol) == ["circle", "diamond", "triangle-up"]
+    assert [(trace.name, list(trace.x)) for trace in track] == [
+        ("critical alert", [2]), ("warning alert", [3]), ("info alert", [1]),
+    ]  # fmt: skip
+    assert [trace.marker.color for trace in track] == [
+        LIGHT.severities[severity] for severity in ("critical", "warning", "info")
+    ]
 
 
 @pytest.mark.parametrize(("level", "drawn"), [(700, [700, 700]), (None, None), (500_000, None)])
@@ -101,9 +103,7 @@ def test_the_level_of_compaction_is_drawn_where_it_is_known_and_visible(
 
 def test_more_rows_of_events_do_not_make_the_chart_taller(rich: Timeline) -> None:
     def drawn(letters: list[str]) -> Any:
-        marks = pd.DataFrame(
-            [{"letter": letter, "turn": 3, "number": 1, "text": "", "severity": ""} for letter in letters]
-        )
+        marks = pd.DataFrame([{"letter": letter, "turn": 3, "number": 1, "text": ""} for letter in letters])
         return window_chart(rich.turns, rich.spans, marks, LIGHT)
 
     few, every = drawn(list(MARKS)[:4]), drawn(list(MARKS))
@@ -182,6 +182,16 @@ def test_a_small_session_is_drawn_at_its_own_scale(small_store: SqliteStore) -> 
     assert natural_scale(read_timeline(small_store, "refactor-api").turns) == "limit"
 
 
+def test_a_limit_above_the_chart_is_named_at_its_top(small_store: SqliteStore) -> None:
+    timeline = read_timeline(small_store, "short")
+
+    figure = window_chart(timeline.turns, timeline.spans, timeline.marks, LIGHT)
+
+    (label,) = [note for note in figure.layout.annotations if note.text.startswith("limit ")]
+    assert label.text.endswith(" ↑")
+    assert label.ay <= label.y == figure.layout.yaxis.range[1]
+
+
 @pytest.mark.parametrize(("first", "last", "top"), [(400, 200, 208), (200, 400, 416), (np.nan, 200, 208)])
 def test_a_few_turns_with_a_larger_limit_do_not_set_the_scale(first: float, last: float, top: float) -> None:
     turns = _synthetic_turns(100)
@@ -230,7 +240,7 @@ def test_a_line_connects_a_regret_with_its_eviction(small_store: SqliteStore) ->
 
     figure = window_chart(drawn.turns, drawn.spans, drawn.marks, LIGHT, regrets=drawn.regrets)
 
-    thread = next(trace for trace in figure.data if trace.name == "removed and needed again")
+    thread = next(trace for trace in figure.data if trace.name == "removed, then needed again")
     rows = dict(zip(figure.layout.yaxis2.ticktext, figure.layout.yaxis2.tickvals, strict=True))
     assert list(thread.x[:2]) == [17, 20]
     assert list(thread.y[:2]) == [rows["removed"], rows["needed again"]]

@@ -220,7 +220,7 @@ def test_the_session_page_starts_with_headline_metrics_and_window(
     assert "1 compaction contradicted 1 and lost 3 of 12 facts" in app.subheader[0].value
     labels = [metric.label for metric in app.metric]
     assert labels[:10] == [
-        "Window after turn 23", "Red in", "Cost", "Lost or contradicted",
+        "Window now", "Red in", "Cost", "Lost or contradicted",
         "Tokens added per turn", "From the cache",
     ]  # fmt: skip
     assert "Turn 23" in page_text(app)
@@ -248,9 +248,9 @@ def test_the_session_page_forecasts_what_the_fleet_does(
     turns = pd.DataFrame({"at": [40.0 * turn for turn in range(10)]})
     timeline = SimpleNamespace(forecasts=SimpleNamespace(text="", open=0), latest=latest, turns=turns)
 
-    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 (2–22), about 5 min")
+    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 turns (2–22), about 5 min")
     row.last_at -= 600
-    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 (2–22)")
+    assert session_header._forecast(row, timeline)[:2] == ("Red in", "7 turns (2–22)")
 
 
 def test_a_session_that_is_over_does_not_forecast(

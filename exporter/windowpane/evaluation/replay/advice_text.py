@@ -14,7 +14,7 @@ from windowpane.text.formats import UNKNOWN, count, dollars, percent, tokens_sho
 LEVEL_COLUMNS = (
     "compact at",
     "cost",
-    "less than now (99% range)",
+    "saves (99% range)",
     "rules visible",
     "compactions",
     "compactions a week",
@@ -29,11 +29,10 @@ def advice_sentences(advice: ThresholdAdvice) -> str:
 
 def advice_basis(advice: ThresholdAdvice) -> str:
     """Return what the advice rests on, and the accuracy of the replay."""
-    present = dollars(advice.present.dollars)
     return (
-        f"Compacted as now, the replay of {count(advice.sessions, 'session')} costs {present}, "
-        f"the recordings {dollars(advice.recorded_dollars)}. It is based on "
-        f"{count(advice.compactions.count, 'recorded compaction')}{_rules(advice)}. What is read again after "
+        f"Every level is a replay of {count(advice.sessions, 'session')}, that of now too: "
+        f"{dollars(advice.present.dollars)}, where the recordings cost {dollars(advice.recorded_dollars)}. "
+        f"They have {count(advice.compactions.count, 'compaction')}{_rules(advice)}. What is read again after "
         "a compaction is priced as recorded; lost work is not priced."
     )
 
@@ -60,8 +59,8 @@ def advice_answer(advice: ThresholdAdvice) -> str:
         return "Compact as now: no lower size is certain to cost less (see the ranges)."
     if advice.present.survival is None:
         return (
-            "No advice: too little is known about what a compaction does to the rules, "
-            f"{MINIMUM_RULE_COMPACTIONS} compactions with rules are needed."
+            "No advice: a lower size costs less, but may lose more rules. That is known from "
+            f"{MINIMUM_RULE_COMPACTIONS} compactions with rules on; {advice.compactions.with_rules} are recorded."
         )
     return "Compact as now: no lower size that costs less is known to keep as many rules."
 

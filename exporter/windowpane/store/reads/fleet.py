@@ -95,10 +95,11 @@ SELECT zone, cost_dollars, input_tokens, cache_read_tokens, worst_zone, estimate
     {_IS_LIVE} AS live,
     {_REDNESS} AS redness, CASE WHEN {_IS_LIVE} THEN {_FIRES} ELSE 0 END AS fires
 FROM sessions WHERE current = 1 AND """  # noqa: S608  # our conditions
+_REACHED_RED: Final = "worst_zone IN ('red', 'overflow')"
 _TOTALS: Final = """
 SELECT zone, count(*), sum(cost_dollars),
     sum(CAST(input_tokens AS DOUBLE PRECISION)), sum(CAST(cache_read_tokens AS DOUBLE PRECISION)),
-    count(*) FILTER (WHERE worst_zone IN ('red', 'overflow')),
+    count(*) FILTER (WHERE {}),
     count(*) FILTER (WHERE live), count(*) FILTER (WHERE live AND (fires >= 1 OR redness >= 1)),
     count(*) FILTER (WHERE live AND fires = 2), count(*) FILTER (WHERE live AND fires = 1),
     count(*) FILTER (WHERE live AND redness = 2), count(*) FILTER (WHERE live AND redness = 1),
@@ -124,7 +125,7 @@ def listed(connection: Database, query: SessionFilter) -> list[SessionRow]:
 def totals(connection: Database, query: SessionFilter, live_since: float) -> FleetTotals:
     """Return the sums over all current revisions that match."""
     conditions = _conditions(connection, query)
-    sql = _TOTALS.format(_RANKED + conditions.clause)
+    sql = _TOTALS.format(_REACHED_RED, _RANKED + conditions.clause)
     rows = connection.execute(sql, (live_since, live_since, *conditions.values)).fetchall()
     costs = [row[2] for row in rows if row[2] is not None]
     sums = [
@@ -166,6 +167,8 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
             conditions.add(contains(f"lower({column})"), part.lower())
     if query.live_since is not None:
         conditions.add(_IS_LIVE, query.live_since)
+    if query.reached_red:
+        conditions.add(_REACHED_RED)
     if query.attention is not None:
         conditions.add(_ATTENTION[query.attention])
     if query.at_from is not None:

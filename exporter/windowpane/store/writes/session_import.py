@@ -25,6 +25,7 @@ from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.records import ImportOutcome
+from windowpane.store.search import events as search
 from windowpane.store.writes import additions, rederivation
 from windowpane.store.writes.chain import pruned_events
 from windowpane.store.writes.content_capture import ContentCapture
@@ -147,6 +148,7 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
                 f"a recorded session must be whole: {session.session_id} continues as {stray.context.session_id}"
             )
         appended += writer.append(chunk, into=session)
+        search.index(writer.connection, limit=CHUNK_EVENTS)  # here no other process waits for the same lock
     if rewritten and current is not None:
         additions.copy_to(writer, current, session)
         if current.project and not session.project:
