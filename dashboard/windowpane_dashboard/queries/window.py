@@ -155,11 +155,10 @@ def removal_text(row: BlockRow) -> str:
 
 def _with_replacement(row: BlockRow, names: Mapping[str, str]) -> str:
     """Return why a block was removed, and what replaced it: `compaction, replaced by summary`."""
-    name = names.get(row.replaced_by or "")
+    cause, name = removal_text(row), names.get(row.replaced_by or "")
     if name is None:
-        return removal_text(row)
-    is_stated = row.removed_by == "replaced" and not row.reason
-    return f"replaced by {name}" if is_stated else f"{removal_text(row)}, replaced by {name}"
+        return cause
+    return f"{cause} by {name}" if cause == "replaced" else f"{cause}, replaced by {name}"
 
 
 def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.DataFrame:
