@@ -96,7 +96,8 @@ def _faults(body: str, *, framed: bool) -> Iterator[str]:
     yield from _levels(headings)
     if any(map(_announces_nothing, followed)):
         yield "a line announces what does not follow"
-    yield from _empty_headings(headings)
+    if not all(following for _, following in headings):
+        yield "it ends with a heading"
     last = prose.rstrip().rpartition("\n")[2]
     is_open = _UNENDED.search(last[-END_CHARACTERS:]) or last.count("(") > last.count(")")
     if is_open and block_fault != OPEN_BLOCK:
@@ -199,19 +200,3 @@ def _numbering(lines: list[str]) -> Iterator[str]:
             own.startswith(f"{match[1]}{number + 1}. ") for own in following
         ):
             yield f"numbering jumps from {before} to {number}" if before else f"numbering starts at {number}"
-
-
-def _empty_headings(headings: list[tuple[str, str]]) -> Iterator[str]:
-    for line, following in headings:
-        if not following:
-            yield "it ends with a heading"
-        elif _HEADING.match(following) and _level(following) <= _level(line):
-            yield "a heading has no text"
-
-
-def _level(heading: str) -> int:
-    text = heading.lstrip()
-    if heading.startswith(("Analysis:", "Summary:")):
-        return 0
-    marks = len(text) - len(text.lstrip("#"))
-    return marks or (8 if text.startswith("**") else 7)

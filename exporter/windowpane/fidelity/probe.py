@@ -145,7 +145,7 @@ class _Visible:
         """Return whether a fact is kept, recoverable or lost."""
         wanted = Passage(fact.text)
         if fact.kind in ("changed_file", "read_file"):
-            is_kept = file_name(fact.text) in self._names
+            is_kept = self._has_file(fact.text)
         else:
             is_kept = any(passage.spans(wanted, least=KEPT) for passage in (self.replacement, self._rest))
         rest = self._cut.get(fact.block or "")
@@ -158,6 +158,12 @@ class _Visible:
         is_noted = has_handle or any(fact.text[:80] in note for note in self._notes)
         return "recoverable" if is_noted else "lost"
 
+    def _has_file(self, path: str) -> bool:
+        """Return whether a file is named, alone or in its folder; another may have one of the same name."""
+        folder, name = (re.escape(file_name(part)) for part in (path.removesuffix(file_name(path)), path))
+        patterns = (rf"{name}(?<![\w.@+~/\\-]{name})(?![\w-])", rf"{folder}[\\/]+{name}(?![\w-])")
+        return any(re.search(pattern, self._names) for pattern in patterns)
+
     @cached_property
     def _rest(self) -> Passage:
         """The visible prose that is not the replacement."""
@@ -168,9 +174,9 @@ class _Visible:
     @cached_property
     def _notes(self) -> list[str]:
         """The calls that wrote a file whose name is visible."""
-        calls = (block for block in self._removed if block.content_type == "tool_call" and block.target)
-        by_name = ((file_name(call.target or ""), call.text) for call in calls)
-        return [text for name, text in by_name if text and "." in name and name in self._names]
+        calls = (block for block in self._removed if block.content_type == "tool_call" and block.text)
+        by_path = ((call.target, call.text or "") for call in calls if call.target and "." in call.target)
+        return [text for path, text in by_path if file_name(path) in self._names and self._has_file(path)]
 
 
 def coverage_of(removed: Sequence[Block]) -> float:

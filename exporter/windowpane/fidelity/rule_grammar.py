@@ -107,7 +107,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     is_imperative = _starts("imperative", clause) and not _STATES.search(sentence)
     if register == "request" and not in_rule_list:
         if is_imperative:
-            return _starts("whenever", sentence)
+            return _starts("whenever", sentence) or _has("recurring", sentence)
         return _starts("all", clause) and _has("impersonal", clause)
     is_conditional = _starts("conditional", sentence) and (is_imperative or _continues("imperative", sentence))
     if is_conditional or passage.is_heading:
@@ -116,7 +116,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     if is_habit or _continues("general", sentence) or _has("impersonal", sentence):  # `…, so make sure that …`
         return True
     if in_rule_list or not is_imperative:
-        return is_imperative
+        return is_imperative or _has("rules_heading", passage.heading)
     in_steps = passage.is_step and not _LABEL.match(passage.text)
     is_step = in_steps or _has("steps_heading", passage.heading)
     return not is_step or _starts("general", clause) or _has("order", clause)

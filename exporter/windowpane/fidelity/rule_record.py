@@ -82,7 +82,7 @@ class RuleRecord:
         for one in self._followed.values():
             was_visible, rule = one.is_visible, one.rule
             one.compactions += 1
-            fate = sight.fate_of(rule)
+            fate, claim = sight.fate_of(rule)
             one.is_visible = fate not in ("lost", "contradicted")
             number = min(one.compactions, MAXIMUM_COUNTED)
             followed[number] += 1
@@ -90,7 +90,7 @@ class RuleRecord:
             if was_visible:
                 counts[rule.source][fate] += 1
                 digest = self._digest(rule.text)
-                outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text))
+                outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text, claim))
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
         numbers = range(1, max(followed) + 1)
         return replace(
@@ -127,15 +127,15 @@ class _Sight:
         self._restored = ComparedText(one.text or "" for one in by_program)
         self._instructions = ComparedText(one.text or "" for one, _ in instructing(compaction.before))
 
-    def fate_of(self, rule: Rule) -> RuleFate:
-        """Return what became of a rule."""
+    def fate_of(self, rule: Rule) -> tuple[RuleFate, str | None]:
+        """Return what became of a rule, and the clause of the summary that contradicts it."""
         stated, contradicting = self._summary.match(rule.text)
         if stated == "verbatim":
-            return "kept"
+            return "kept", None
         if contradicting is not None and not self._instructions.states(contradicting):
-            return "contradicted"  # and the summary does not just repeat another rule, or a later one
+            return "contradicted", contradicting.text  # the summary does not just repeat another or a later rule
         if rule.block in self._present or self._remaining.has(rule.text):
-            return "kept"
+            return "kept", None
         if self._restored.match(rule.text).match in ("verbatim", "reworded"):
-            return "restored"
-        return "reworded" if stated == "reworded" else "lost"
+            return "restored", None
+        return "reworded" if stated == "reworded" else "lost", None

@@ -43,6 +43,7 @@ _SPECIFICATION: Final = pattern_of("specification")
 """A specification, a design or its tasks: it obliges the product, not the agent."""
 _PROMPT: Final = pattern_of("prompt_start")
 """The start of a prompt that the user pastes or a command expands to."""
+_TYPED_END: Final = re.compile(r"(?<=[^\W_][.!?])(?<!e\.g\.|i\.e\.|etc\.)(?<! vs\.) +(?=[\"'`(]?[a-z])")
 _STEPS: Final = pattern_of("steps_title")
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
 _OUTPUT: Final = re.compile(
@@ -57,7 +58,7 @@ MAXIMUM_QUOTED: Final = 50_000
 """Characters of one output in which its end is looked for."""
 _CODE: Final = re.compile(
     r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\((?:.*\)$|['\"])"
-    r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
+    r"|^(?:import|from \S+ import|const|let \w+ =|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
     r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
 )
 """A line of code, data or markup, or the description of a command."""
@@ -131,7 +132,7 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
 
 
 def _passages(text: str) -> Iterator[Passage]:
-    """Yield the sentences of *text*, each with its place in lists and steps."""
+    """Yield the sentences of *text*, in chat with a small letter too, each with its place in lists and steps."""
     heading, in_steps, is_step = "", False, False
     for line in unwrapped(text):
         if not line or line.isspace():
@@ -140,7 +141,7 @@ def _passages(text: str) -> Iterator[Passage]:
         item = mark is not None and mark["item"] is not None
         is_heading = not item and _HEADING.match(line) is not None
         is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
-        sentences = [plain(unit) for unit in units(line)]
+        sentences = [plain(part) for unit in units(line) for part in _TYPED_END.split(unit)]
         for sentence in sentences:
             if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
                 yield Passage(sentence, heading if item else "", is_heading, is_step or in_steps)

@@ -40,7 +40,7 @@ _EXIT_CODE: Final = re.compile(
 _FAULT: Final = pattern_of("fault")
 _TRIVIAL: Final = re.compile(r"^\s*(?:import|from|except|raise|catch|File \"|at )\b|^\s*Traceback|^\W*$")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add) File: ([^\n\\\"]{1,300})")
-_FILE: Final = re.compile(r"[\w@.+~/-]{0,300}\w\.[A-Za-z]\w{0,9}")
+_FILE: Final = re.compile(r"…?(?:[A-Za-z]:)?[\w@.+~/\\-]{0,300}\w\.[A-Za-z]\w{0,9}")
 _COMMAND: Final = re.compile(r'"?(?:command|cmd|script)"?\s{0,4}:\s{0,4}')
 _OPEN: Final = frozenset({"pending", "in_progress", "open", "todo", "blocked", "not_started"})
 _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
@@ -48,7 +48,7 @@ _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", 
 CUT_MARK: Final = re.compile(r"\n?\[… \d+ tokens [^\n]{0,400}…\]\n?")
 """Stands where a managed window cut a message or a result."""
 LATEST_BLOCKS: Final = 20
-"""Messages of the user and the model that are searched for open work: earlier ones may be done."""
+"""Messages of the user and the model up to which open work is looked for: earlier work may be done."""
 _OPEN_LABEL: Final = f"(?:{pattern_of('open_label').pattern})"
 _OPEN_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN_LABEL}[*\s]*:?[*\s]*")
 """A line that opens a list of open work."""
@@ -109,17 +109,19 @@ def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_r
         for one in reversed([*sentences(text)])
     )
     facts = {
-        sentence: Fact("decision", sentence.strip("#*- "), block.id)
+        sentence: Fact("decision", sentence.replace("**", "").strip("#*- "), block.id)
         for block, sentence in islice(newest, SCANNED_SENTENCES)
-        if DECISION.search(sentence) and (not with_reason or REASON.search(sentence))
+        if DECISION.search(sentence) and (not with_reason or (REASON.search(sentence) and sentence[-1:] != ":"))
     }
     return [fact for fact in islice(facts.values(), most) if _is_statement(fact.text)]
 
 
 def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
-    """Yield the items of the agent's last plan that are not done; without a plan what messages list as open."""
+    """Yield the open items of the agent's plan; without one in the latest blocks what messages list as open."""
+    seen = 0
     for block in reversed(removed):
-        if block.content_type == "tool_call" and (items := list(_items(block.text or ""))):
+        seen += block.content_type in MESSAGE_TYPES
+        if seen <= LATEST_BLOCKS and block.content_type == "tool_call" and (items := [*_items(block.text or "")]):
             undone = (Fact("open_work", text, block.id) for text, done in items if not done)
             yield from islice(undone, MAXIMUM_OPEN)
             return
@@ -173,9 +175,9 @@ def _failures(results: Sequence[tuple[Block, Block | None]]) -> Iterator[Fact]:
     for block, call in results:
         output = block.text or ""
         command = _command(call) if output and call is not None else ""
-        program = " ".join(command.split()[:3])
+        program = " ".join(re.split(r"&&|;", re.split(r"[\"'$<]", command)[0])[-1].split()[:3])
         if program not in run and has_failed(output, call) and (finding := finding_of(output)):
-            yield Fact("failed_command", f"{command}: {finding}", block.id)
+            yield Fact("failed_command", f"{command[:160]}: {finding}", block.id)
         run.add(program)
 
 
@@ -183,12 +185,12 @@ def finding_of(output: str) -> str:
     """Return the line of an output that names the fault; empty where none does."""
     is_long = len(output) > 2 * READ_CHARACTERS
     text = f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}" if is_long else output
-    faults = (
+    faults = [
         line.strip()[:MAXIMUM_CHARACTERS]
-        for line in reversed(text.split("\n"))
+        for line in text.split("\n")
         if _FAULT.search(line) and not _TRIVIAL.match(line) and not _EXIT_CODE.match(line.strip())
-    )
-    return next((line for line in faults if Passage(line).exact), "")
+    ]
+    return next(filter(_is_statement, faults), "") if any(Passage(line).exact for line in faults) else ""
 
 
 def _command(call: Block) -> str:
@@ -202,7 +204,7 @@ def _command(call: Block) -> str:
     except ValueError:
         return call.target or ""
     command = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else ""
-    return " ".join(command.split())[:160]
+    return " ".join(command.split())
 
 
 def _changed(removed: Sequence[Block]) -> Iterator[Fact]:
@@ -226,7 +228,8 @@ def _newest(files: Iterable[Fact]) -> list[Fact]:
     """Return the first of *files*, each once."""
     facts: dict[str, Fact] = {}
     for fact in files:
-        facts.setdefault(fact.text, fact)
+        if not any(one.endswith(f"/{fact.text}") or fact.text.endswith(f"/{one}") for one in facts):
+            facts.setdefault(fact.text, fact)
         if len(facts) == MAXIMUM_FILES:
             break
     return list(facts.values())

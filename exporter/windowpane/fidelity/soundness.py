@@ -94,17 +94,17 @@ def contradictions(
     yield from _reversals(binding, replacement.text, passages)
 
 
-def _choices(passage: Passage) -> Iterator[tuple[frozenset[str], frozenset[str], str]]:
-    """Yield the terms on both sides of `instead of`, those of what is chosen first, with the text around."""
+def _choices(passage: Passage) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+    """Yield the terms, as written, on both sides of `instead of`, what is chosen first, with the text around."""
     for match in _INSTEAD.finditer(passage.text):
         at = match.end() if match["changed"] else match.start()
-        before = [*terms_of(passage.text[max(0, at - SUPPORT_CHARACTERS) : at])][-CONTEXT:]
-        after = islice(terms_of(passage.text[match.end() : match.end() + SUPPORT_CHARACTERS]), CONTEXT)
-        first, second = (frozenset(one.text for one in side) for side in (before, after))
+        before, after = passage.text[:at][-SUPPORT_CHARACTERS:], passage.text[match.end() :][:SUPPORT_CHARACTERS]
+        first = {one.text: before[one.start : one.end] for one in [*terms_of(before)][-CONTEXT:]}
+        second = {one.text: after[one.start : one.end] for one in islice(terms_of(after), CONTEXT)}
         if match.lastgroup:
             first, second = second, first
         if first and second:
-            yield first - second, second - first, passage.around(match.start(), match.end())
+            yield first, second, passage.around(match.start(), match.end())
 
 
 def _exchanges(
@@ -115,12 +115,15 @@ def _exchanges(
     claims = list(_choices(replacement)) if stated else []
     for statement, first, second, _ in stated:
         for other_first, other_second, claim in claims:
-            chosen, rejected = first & other_second, second & other_first
+            shared = first.keys() & second.keys() | other_first.keys() & other_second.keys()
+            chosen = {term: text for term, text in first.items() if term in other_second and term not in shared}
+            rejected = {term: text for term, text in second.items() if term in other_first and term not in shared}
             if chosen and rejected and not _has_choice(sources, rejected, chosen):
-                yield Contradiction("reversed", statement, claim)
+                values = " ".join(chosen.values()), " ".join(rejected.values())
+                yield Contradiction("reversed", statement, claim, *values)
 
 
-def _has_choice(sources: Iterable[str], chosen: frozenset[str], rejected: frozenset[str]) -> bool:
+def _has_choice(sources: Iterable[str], chosen: Iterable[str], rejected: Iterable[str]) -> bool:
     first, second = ("|".join(map(re.escape, side)) for side in (chosen, rejected))
     pattern = re.compile(rf"(?i:{first})[^.\n]{{0,40}}(?:{_INSTEAD.pattern})[^.\n]{{0,40}}(?i:{second})")
     return any(pattern.search(source) for source in sources)
