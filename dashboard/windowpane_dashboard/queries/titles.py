@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from textwrap import shorten
 from typing import Final
 from urllib.parse import quote
 
@@ -22,6 +23,11 @@ TITLE_OF_LINK: Final = r"#(.+)$"
 def session_title(row: SessionRow) -> str:
     """Return the title of a session; its id where none is known."""
     return row.title[:LENGTH] if row.title else row.session_id
+
+
+def short_title(row: SessionRow) -> str:
+    """Return the start of the title, which fits four lines of a narrow column."""
+    return shorten(session_title(row), 52, placeholder="…")
 
 
 def project(row: SessionRow) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from typing import Final
-from urllib.parse import unquote
 
 import pandas as pd
 import streamlit as st
@@ -38,7 +37,7 @@ from windowpane_dashboard.queries.alerts import (
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title, short_title
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
@@ -120,10 +119,12 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
     frame["fired"] = times.in_reader_zone(frame["fired"])
     frame = widgets.without_empty(frame, "fired", "delivery")
     config = st.column_config
-    session = config.LinkColumn(width=250, display_text=TITLE_OF_LINK, alignment="left")
+    is_wide = page_width() == "wide"
+    session = config.LinkColumn(width=250 if is_wide else 200, display_text=TITLE_OF_LINK, alignment="left")
     if page_width() == "narrow":  # only text wraps
         session = config.TextColumn()
-        frame["session"] = frame["session"].str.extract(TITLE_OF_LINK, expand=False).map(unquote)
+        rows = (listed.sessions.get(row.session_id) for row in listed.rows)
+        frame["session"] = ["–" if row is None else short_title(row) for row in rows]
         frame["what"] = frame["severity"] + ": " + frame["what"]
     widgets.table(
         colored(frame, widgets.current_palette()),
@@ -137,7 +138,7 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
         column_config={
             "severity": config.TextColumn(width=80),
             "fired": times.time_column("when", form="MM-DD HH:mm", width=84),
-            "what": config.TextColumn(width=430),
+            "what": config.TextColumn(width=430 if is_wide else 340),
             "session": session,
             "ended": config.TextColumn(width=92, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(

@@ -185,9 +185,7 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
         if damaged:
             st.warning(damage_line(damaged), icon=":material/broken_image:")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(
-            f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown. Download all:"
-        )
+        st.caption(f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown.")
         _paging(filters, visible[-1].seq if len(rows) > PAGE_ROWS else None)
         _downloads(filters)
     _selected_row(visible)
@@ -283,7 +281,7 @@ def _downloads(filters: AuditFilters) -> None:
     """Draw the links that download all matching events."""
     for name, form in EXPORT_FORMATS.items():
         address_of_all = downloads.address(filters, name, times.reader_zone())
-        st.link_button(form.label, address_of_all, icon=":material/download:")
+        st.link_button(form.label, address_of_all, icon=":material/download:", help="All that match.")
 
 
 main()

@@ -30,7 +30,7 @@ from windowpane_dashboard.queries.fleet import (
     fleet_frame,
     retention_text,
 )
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title, short_title
 from windowpane_dashboard.sections.fleet_table import BAR_CELLS, fleet_styled
 from windowpane_dashboard.sections.live_cards import live_cards
 from windowpane_dashboard.sections.unread_sessions import unread_sessions
@@ -145,7 +145,7 @@ def session_table(listed: Fleet, now: float) -> None:
         alignment="left", help="facts that compactions lost or contradicted; content needed again; – unknown"
     )
     if width == "narrow":  # only text wraps
-        frame = frame.assign(session=list(map(session_title, listed.rows)), lost=frame["losses"])
+        frame = frame.assign(session=list(map(short_title, listed.rows)), lost=frame["losses"])
         title = lost = config.TextColumn()
     hidden = {*HIDDEN, *widgets.alike(frame)} - {"session", "window"}
     widest = {"repository": 240 if width == "wide" else 150, "losses": 150}
