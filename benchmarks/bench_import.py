@@ -47,7 +47,7 @@ SAMPLE_SECONDS: Final = 0.001
 PARTS: Final = (
     ("counting tokens", "/models/tokens/"),
     ("fidelity", "/fidelity/"),
-    ("search index", "/text_indexes/"),
+    ("search index", "/store/search/"),
     ("references", "/window/references"),
     ("redaction", "/core/redaction/"),
     ("alerts", "/alerts/"),

@@ -520,12 +520,14 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
             compaction_tokens=167_000,
             compaction_evidence="documented",
             turns_until_compaction=8.0,
+            turns_until_compaction_p10=4.0,
+            turns_until_compaction_p90=20.0,
         )
     fired = session.fired(of="compaction_soon")
 
     assert [one.crossing_turn for one in fired] == [1, 13]
     assert fired[0].summary == (
-        "The agent compacts in 8 turns, at 167k tokens (as documented for this agent; 150k used)"
+        "The agent compacts in 8 turns (4–20), at 167k tokens (as documented for this agent; 150k used)"
     )
     assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1]
 
@@ -604,10 +606,21 @@ def test_the_largest_regret_is_named_where_content_may_be_stored(with_subjects: 
     assert "app.py" not in fired.summary
 
 
-@pytest.mark.parametrize(("with_subjects", "subject"), [(True, "Never push."), (False, "")])
-def test_a_lost_rule_is_named_where_content_may_be_stored(with_subjects: bool, subject: str) -> None:
+@pytest.mark.parametrize(
+    ("with_subjects", "claim", "subject"),
+    [
+        (True, None, "Never push."),
+        (True, "You may push.", "Never push. The summary states: You may push."),
+        (False, "You may push.", ""),
+    ],
+)
+def test_a_lost_rule_is_named_where_content_may_be_stored(
+    with_subjects: bool, claim: str | None, subject: str
+) -> None:
     session = Session(engine=AlertEngine(with_subjects=with_subjects))
-    rule = RuleOutcome("lost", "user", "digest", text="Never push.")
+    rule = RuleOutcome(
+        "contradicted" if claim else "lost", "user", "digest", text="Never push.", contradicted_by=claim
+    )
 
     session.start_turn(RulesFollowed("of", 1, user={"kept": 1, "lost": 2}, outcomes=(rule,)))
 

@@ -88,7 +88,7 @@ def without_texts(event: Event) -> Event:
         facts = tuple(dataclasses.replace(fact, text=None) for fact in data.facts)
         return event._replace(data=dataclasses.replace(data, facts=facts))
     if isinstance(data, RulesFollowed):
-        outcomes = tuple(dataclasses.replace(rule, text=None) for rule in data.outcomes)
+        outcomes = tuple(dataclasses.replace(rule, text=None, contradicted_by=None) for rule in data.outcomes)
         return event._replace(data=dataclasses.replace(data, outcomes=outcomes))
     return event
 

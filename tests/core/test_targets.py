@@ -39,7 +39,8 @@ def test_a_target_is_short_and_has_no_secret() -> None:
     assert found is not None
     assert secret not in found
     assert (call_target('{"path": "' + "d/" * 500 + 'end.py"}') or "").endswith("end.py") is False
-    assert len(call_target('{"path": "' + "d/" * 150 + 'end.py"}') or "") == MAXIMUM_TARGET_CHARACTERS
+    target = call_target('{"path": "' + "d/" * 150 + 'end.py"}') or ""
+    assert (len(target), target[0], target[-8:]) == (MAXIMUM_TARGET_CHARACTERS, "…", "d/end.py")
     assert call_target('{"path": "a\\u0000\\u001b[31mb"}') == "a  [31mb"
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from windowpane.effects.model_calls import call_model_async, model_name, run_effect
 from windowpane.exceptions import ConfigurationError
 from windowpane.fidelity.facts import blocks_of
+from windowpane.fidelity.judge import prompts
 from windowpane.fidelity.judge.judge import (
     JudgedCompression,
     Judgment,
@@ -326,11 +327,14 @@ class TestQuestions:
 
     @given(st.text(max_size=3_000), st.integers(200, 900))
     def test_parts_cover_every_character(self, text: str, size: int) -> None:
-        parts = list(chunks(text, size))
+        overlap = size // 4
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(prompts, "CHUNK_CHARS", size)
+            patch.setattr(prompts, "OVERLAP_CHARS", overlap)
+            parts = list(chunks(text))
 
         rebuilt = parts[0]
         for part in parts[1:]:
-            overlap = min(500, size // 4)
             assert rebuilt.endswith(part[:overlap])
             rebuilt += part[overlap:]
         assert rebuilt == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from dataclasses import replace
 
@@ -127,6 +128,61 @@ def test_a_command_that_succeeded_later_has_not_failed() -> None:
     )
 
     assert not [fact for fact in judged("x", (*SESSION, *again)).facts if fact.kind == "failed_command"]
+
+
+def test_the_same_command_behind_another_one_succeeded_later() -> None:
+    def run(n: int, command: str, output: str) -> tuple[Block, Block]:
+        return call(n, "Bash", json.dumps({"command": command}), "git"), result(n, "Bash", output, "git")
+
+    failed = run(7, "git add a.py && git rebase --continue", "Exit code 1\nerror: could not apply 4751067")
+    hint = "Exit code 1\nmise ERROR no task lint:full\nmise ERROR run with MISE_VERBOSE=1"
+    again = run(8, "cd src && git rebase --continue", "Successfully rebased")
+    missing = run(9, "mise run lint:full", hint)
+
+    facts = judged("x", (*SESSION, *failed, *again, *missing)).facts
+    assert [fact.text for fact in facts if fact.kind == "failed_command"] == [
+        "mise run lint:full: mise ERROR no task lint:full",
+        "pytest tests/client: ERROR ERR-1572 token expired",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("summary", "fate"),
+    [
+        ("Read api.py.", "kept"),
+        ("Read `client/api.py`.", "kept"),
+        ("Read C:\\src\\client\\api.py.", "kept"),
+        ("Read server/api.py.", "lost"),
+        ("Read the_api.py.", "lost"),
+        ("Read api.pyi.", "lost"),
+    ],
+)
+def test_a_file_is_kept_by_its_name_or_folder_and_not_by_another_file(summary: str, fate: str) -> None:
+    assert fates(judged(summary))["read_file: src/client/api.py"] == fate
+
+
+def test_one_file_is_listed_once_and_files_of_windows_too() -> None:
+    session = (
+        call(1, "Edit", "{}", "D:\\app\\main.js"),
+        call(2, "Edit", "{}", "src/auth.py"),
+        call(3, "Edit", "{}", "/home/a/src/auth.py"),
+    )
+
+    files = [fact.text for fact in judged("x", session).facts if fact.kind == "changed_file"]
+
+    assert files == ["/home/a/src/auth.py", "D:\\app\\main.js"]
+
+
+def test_an_old_plan_is_not_open_work() -> None:
+    later = tuple(block(f"Step {n} is done.", n=n) for n in range(10, 31))
+
+    assert not [fact for fact in judged("x", (*SESSION, *later)).facts if fact.kind == "open_work"]
+
+
+def test_a_decision_whose_reason_follows_in_a_list_is_not_one_with_a_reason() -> None:
+    session = (block("I decided to go with **per-file pools** because:", n=1),)
+
+    assert not [fact for fact in judged("x", session).facts if fact.kind == "decision"]
 
 
 def test_musings_of_the_model_are_no_decisions_and_no_rules() -> None:

@@ -38,10 +38,19 @@ class Agent:
             (result,),
         )  # fmt: skip
 
-    def reply(self) -> RulesFollowed:
+    @property
+    def followed(self) -> list[RulesFollowed]:
+        return [event.data for event in self.events if isinstance(event.data, RulesFollowed)]
+
+    def call(self) -> None:
         self.add("All right.", "assistant_response")
         self.tracker.end_turn()
-        return [event.data for event in self.events if isinstance(event.data, RulesFollowed)][-1]
+
+    def reply(self) -> RulesFollowed:
+        number = len(self.followed)
+        while len(self.followed) == number:
+            self.call()
+        return self.followed[-1]
 
 
 RULE = "Never push to main."
@@ -66,6 +75,8 @@ def test_a_rule_is_kept_reworded_lost_or_contradicted_by_the_summary(summary: st
 
     assert followed.user == {fate: 1}
     assert [(one.fate, one.text) for one in followed.outcomes] == [(fate, RULE)]
+    claim = summary.rstrip(".") if fate == "contradicted" else None
+    assert [one.contradicted_by and one.contradicted_by.rstrip(".") for one in followed.outcomes] == [claim]
 
 
 def test_a_refused_evaluation_is_recorded_with_its_reason() -> None:
@@ -86,6 +97,20 @@ def test_a_rule_that_the_program_puts_back_is_restored_and_one_that_the_user_rep
         agent.add(RULE, content_type)  # type: ignore[arg-type]
 
         assert agent.reply().memory == {fate: 1}
+
+
+def test_memory_that_was_removed_may_be_put_back_for_five_calls() -> None:
+    for calls, fate in ((2, "restored"), (5, "lost")):
+        agent = Agent()
+        agent.add(f"Contents of CLAUDE.md:\n- {RULE}", "memory_injection")
+        agent.compact("The tests are green.")
+        for _ in range(calls):
+            assert not agent.followed
+            agent.call()
+        agent.add(f"Contents of CLAUDE.md:\n- {RULE}", "memory_injection")
+        agent.call()
+
+        assert [followed.memory for followed in agent.followed] == [{fate: 1}]
 
 
 def test_a_rule_whose_block_remains_is_kept() -> None:

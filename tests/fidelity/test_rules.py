@@ -25,6 +25,15 @@ def rules(text: str, content_type: ContentType = "user_message") -> list[str]:
         "You must not edit generated files.",
         "Only change files below src/api.",
         "From now on, run the linter after every edit.",
+        "from now on answer in short sentences",
+        "let's not touch the interface for now",
+        "for the rest of this session only use the test database",
+        "run the linter before each commit",
+        "stop adding comments to the code",
+        "leave the formatting alone",
+        "if you're unsure ask",
+        "Propose the groups first, you can start once agreed.",
+        "Otherwise return only findings with a line.",
         "Every commit message must name a ticket.",
         "Do not merge without my approval.",
         "DO NOT MODIFY: tests and configuration files.",
@@ -54,6 +63,10 @@ def test_an_instruction_that_holds_on_is_a_rule_in_six_languages(text: str) -> N
     "text",
     [
         "Never mind, we'll look at it later.",
+        "I don't want any padding.",
+        "You must have misread the line.",
+        "let's focus on the second option",
+        "Leave a note that the branch is untouched.",
         "Don't worry about the token.",
         "I don't know where the file is.",
         "Fix the failing test in src/api.",
@@ -72,6 +85,22 @@ def test_an_instruction_that_holds_on_is_a_rule_in_six_languages(text: str) -> N
 )
 def test_requests_questions_reports_and_quotations_are_no_rules(text: str) -> None:
     assert rules(text) == []
+
+
+def test_a_sentence_of_chat_may_start_with_a_small_letter() -> None:
+    assert rules("can you check the hook? don't fix anything, e.g. no edits") == [
+        "don't fix anything, e.g. no edits"
+    ]
+
+
+def test_each_item_under_a_heading_of_rules_is_one() -> None:
+    assert rules("The rules are:\n- pragmatic solution\n- tests first") == ["pragmatic solution", "tests first"]
+
+
+def test_the_report_of_a_subagent_states_no_rules() -> None:
+    text = '<subagent_notification>\n{"status": "This should never be done without validation."}'
+
+    assert not rules(text)
 
 
 def test_a_plain_imperative_is_a_rule_in_a_memory_file_and_a_request_in_a_message() -> None:

@@ -118,6 +118,14 @@ def test_what_agrees_or_has_another_reason_is_not_wrong(statement: str, claim: s
     assert wrong(statement, claim, *sources) == []
 
 
+def test_exchanged_alternatives_are_named() -> None:
+    statement, claim = "Use httpx instead of requests here.", "Uses requests instead of httpx here."
+
+    (one,) = contradictions([statement], [], Passage(claim), [statement])
+
+    assert (one.kind, one.value, one.replaced_by) == ("reversed", "httpx", "requests")
+
+
 def test_a_report_of_the_agent_cannot_be_reversed() -> None:
     """A report may be outdated; only rules and goals bind."""
     report = "The integration tests of the billing service do not pass."

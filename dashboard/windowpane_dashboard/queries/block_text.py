@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.store.search.content import ContentHits, Occurrence, Snippet, phrase_of, snippet_of, terms_of
-from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 EXCERPT: Final = 3_000
@@ -95,9 +94,3 @@ def marked(snippet: Snippet) -> str:
         return after
     spaces = (" " if part != part.strip() else "" for part in (f".{snippet.before}", f"{snippet.after}."))
     return f"{before}{next(spaces)}:orange-background[**{match}**]{next(spaces)}{after}"
-
-
-def occurrence_name(block: Occurrence) -> str:
-    """Return the type of a block and its tool: `tool result of read`."""
-    label = CONTENT_LABELS[block.content_type]
-    return f"{label} of {block.tool_name}" if block.tool_name else label

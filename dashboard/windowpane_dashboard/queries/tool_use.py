@@ -8,7 +8,6 @@ from typing import Final
 import pandas as pd
 
 from windowpane.store.records import BlockRow, ToolUse
-from windowpane.text.formats import count, percent, tokens
 from windowpane.text.labels import CONTENT_LABELS
 
 TOP: Final = 10
@@ -53,16 +52,6 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
             "items": top["blocks"],
         }
     )
-
-
-def rest_text(fill: pd.DataFrame) -> str:
-    """Return what a `fill_frame` holds beyond its ten largest rows: `The 37 other items: 4,204 tokens, 3%.`"""
-    rest = fill.iloc[TOP:]
-    if rest.empty:
-        return ""
-    size, items = int(rest["tokens"].sum()), int(rest["blocks"].sum())
-    share = percent(size / max(int(fill["tokens"].sum()), 1))
-    return f"The {count(items, 'other item')}: {tokens(size)} tokens, {share}."
 
 
 def item_name(tool: str, target: str | None) -> str:

@@ -12,6 +12,7 @@ from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import new_input_dollars
+from windowpane.report.task_names import named_target
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import UNKNOWN
@@ -76,7 +77,7 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
     label = COMPONENT_LABELS[component]
     row = {
         "what": label if component == "unattributed" else f"{label}, not recorded",
-        "tokens": measured, "from turn": values["turn"],
+        "tokens": measured, "from turn": pd.NA if component == "unattributed" else values["turn"],
         "pinned": False, "preview": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip
@@ -84,13 +85,15 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
 
 
 def window_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
-    """Return one row per block, in the order the model saw them."""
+    """Return one row per block, in the order the model saw them; it is unknown when unrecorded content came."""
     return pd.DataFrame(
         {
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "what": [block_name(row) for row in rows],
             "preview": [row.preview or "" for row in rows],
-            "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
+            "from turn": pd.array(
+                [None if row.content_type == "unattributed" else row.turn_added for row in rows], dtype="Int64"
+            ),
             "pinned": [row.pinned for row in rows],
             "block": [row.block_id for row in rows],
             "component": [COMPONENT_OF[row.content_type] for row in rows],
@@ -152,11 +155,10 @@ def removal_text(row: BlockRow) -> str:
 
 def _with_replacement(row: BlockRow, names: Mapping[str, str]) -> str:
     """Return why a block was removed, and what replaced it: `compaction, replaced by summary`."""
-    name = names.get(row.replaced_by or "")
+    cause, name = removal_text(row), names.get(row.replaced_by or "")
     if name is None:
-        return removal_text(row)
-    is_stated = row.removed_by == "replaced" and not row.reason
-    return f"replaced by {name}" if is_stated else f"{removal_text(row)}, replaced by {name}"
+        return cause
+    return f"{cause} by {name}" if cause == "replaced" else f"{cause}, replaced by {name}"
 
 
 def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.DataFrame:
@@ -169,9 +171,10 @@ def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.Data
     calls = (
         {row.turn: row for row in reader.turns(session_id, first=min(again), last=max(again))} if again else {}
     )
+    targets = {target: named_target(reader, session_id, target) for target in {row.target for row in rows}}
     frame = pd.DataFrame(
         {
-            "what": [item_name(tool_label(row), row.target) for row in rows],
+            "what": [item_name(tool_label(row), targets[row.target]) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
             "dollars": pd.array(
                 [

@@ -8,10 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.store.records import ToolUse
-from windowpane.text.formats import tokens
+from windowpane.text.formats import percent, tokens
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
-from windowpane_dashboard.queries.tool_use import fill_frame, rest_text, top_frame, uses_frame
+from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.window import open_block
 
@@ -27,8 +27,10 @@ def tool_use_section(view: SessionView) -> None:
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
-        size = tokens(int(fill["tokens"].sum()))
-        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest item.")
+        size = fill["tokens"].sum()
+        share = percent(fill["tokens"].head(TOP).sum() / max(size, 1))
+        largest = f", {share} in the {TOP} largest parts" if len(fill) > TOP else ""
+        st.text(f"Turn {view.turn}: {tokens(size)} tokens{largest}. Select a row to read its largest item.")
         _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
@@ -52,8 +54,6 @@ def _top(fill: pd.DataFrame) -> None:
             "items": config.NumberColumn(width=56),
         },
     )
-    if rest := rest_text(fill):
-        st.caption(rest)
 
 
 def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = False) -> None:

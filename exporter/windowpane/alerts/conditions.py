@@ -35,6 +35,7 @@ from windowpane.core.events import (
     OverflowDetected,
     Payload,
     PressureMeasured,
+    RuleOutcome,
     RulesFollowed,
     VelocitySpiked,
     WindowRolled,
@@ -352,10 +353,16 @@ def _occurrences(data: Payload) -> tuple[Occurrence, ...]:
         case WindowRolled():
             return (Occurrence("window.rolled", data.tokens_before),)
         case RulesFollowed() if data.lost:
-            lost = (rule.text for rule in data.outcomes if counts_as_lost(rule.source, rule.fate))
+            lost = (_rule_text(rule) for rule in data.outcomes if counts_as_lost(rule.source, rule.fate))
             return (Occurrence("rule.lost", data.lost, subject=next(filter(None, lost), "")),)
         case _:
             return ()
+
+
+def _rule_text(rule: RuleOutcome) -> str:
+    """Return a rule with the clause that contradicts it; empty without its text."""
+    text, claim = rule.text or "", rule.contradicted_by
+    return f"{text} The summary states: {claim}" if text and claim else text
 
 
 def _turns_until_compaction(pressure: PressureMeasured) -> float | None:

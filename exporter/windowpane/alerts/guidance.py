@@ -82,10 +82,10 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         ),
     ),
     "rule_lost": Guidance(
-        "A standing instruction of the user or of a memory file was visible before a compaction, and in the "
-        "first call after it neither the summary nor anything that the agent's program put back states it; or "
-        "the summary states its opposite, or another number or name. The alert names the worst of them where "
-        "texts are stored.",
+        "A standing instruction of the user or of a memory file was visible before a compaction, and neither the "
+        "summary nor anything that the agent's program put back in the first calls after it states it; or "
+        "the summary states its opposite, or another number or name. The alert names the worst of them, and the "
+        "sentence that contradicts it, where texts are stored.",
         "The agent continues without it: it pushes or deletes what it was asked to leave alone.",
         "`windowpane report` lists what became of each rule, the worst first.",
         (

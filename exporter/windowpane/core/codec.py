@@ -62,7 +62,7 @@ def _reader(
 _CONTEXT: Final = _reader(EventContext)
 _BLOCK: Final = _reader(Block, without=("text",))
 _FACT: Final = _reader(FactOutcome, without=("text",))
-_RULE: Final = _reader(RuleOutcome, without=("text",))
+_RULE: Final = _reader(RuleOutcome, without=("text", "contradicted_by"))
 _PAYLOADS: Final = {name: _reader(cls) for name, cls in PAYLOADS.items()}
 
 _REQUIRED: Final = {

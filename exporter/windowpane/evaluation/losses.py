@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, ContentRegretted, Event, FactOutcome, FidelityEvaluated
+from windowpane.core.names import file_name
 from windowpane.core.vocabulary import ContentType, severity
 from windowpane.core.window.blocks import Block
 from windowpane.evaluation.suite.report import missed_lines, questions_data
@@ -19,7 +20,6 @@ from windowpane.fidelity.judge.judge import Evaluation, JudgedCompression
 from windowpane.fidelity.judge.sampling import JudgedSession, SampledJudge
 from windowpane.fidelity.passages import Passage
 from windowpane.fidelity.probe import KEPT, evaluate
-from windowpane.fidelity.situation import base_name
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
 from windowpane.sources.transcripts.playback import session_events, session_keys
@@ -65,9 +65,7 @@ class Loss:
             return f"needed again at turn {turn}"
         text, after = fact.text or "", self.compaction.after
         is_file = fact.kind in ("changed_file", "read_file")
-        recurs = (
-            base_name(text) in after if is_file else bool(after) and Passage(after).has_share(Passage(text), KEPT)
-        )
+        recurs = file_name(text) in after if is_file else Passage(after).spans(Passage(text), least=KEPT)
         return "needed again" if after and recurs and fact.outcome != "kept" else ""
 
 

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import nsmallest
 from typing import Final
 
+from windowpane.core.names import file_name
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.passages import WRITTEN_TYPES, names_in
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import Fact, base_name, decisions, situation
+from windowpane.fidelity.situation import Fact, decisions, situation
 
 MAXIMUM_NAMES: Final = 120
 """Names among the facts, the most critical ones."""
@@ -71,25 +72,23 @@ class _Mentions:
     """The blocks that have each name, counted without looking at names one by one: most occur once."""
 
     def __init__(self, blocks: Sequence[Block], names_of: NamesOf = names_of) -> None:
-        self._blocks = [block for block in blocks if block.text]
-        self._names = [names_of(block.text or "") for block in self._blocks]
-        self.number: Counter[str] = Counter()
-        self._last: dict[str, int] = {}
-        for position, names in enumerate(self._names):
-            self.number.update(names)
-            self._last.update(dict.fromkeys(names, position))
+        self._read = [(block, names_of(block.text)) for block in blocks if block.text]
+        self._number = Counter(name for _, names in self._read for name in names)
+        self._last = {name: position for position, (_, names) in enumerate(self._read) for name in names}
 
     def critical(self) -> Iterator[Fact]:
         """Yield the names that prose or more than one block has, the most critical first; else the first ones."""
-        weights = Counter({name: number for name, number in self.number.items() if number > 1})
-        for block, names in zip(self._blocks, self._names, strict=True):
+        weights = Counter({name: number for name, number in self._number.items() if number > 1})
+        for block, names in self._read:
             weights.update(dict.fromkeys(names, _WEIGHT.get(block.content_type, 0)))
-        values = Counter(name.partition("=")[0] for name in self.number if "=" in name)
-        settled = {name for name in self.number if values[name.partition("=")[0]] < 2}  # else a counter or a time
+        values = Counter(name.partition("=")[0] for name in self._number if "=" in name)
+        settled = {
+            name for name in self._number if values[name.partition("=")[0]] < 2
+        }  # else a counter or a time
         candidates = settled & (+weights).keys() or settled
         ranked = nsmallest(MAXIMUM_NAMES, ((-weights[name], -self._last[name], name) for name in candidates))
         for _, last, name in ranked:
-            yield Fact("setting" if "=" in name else "name", name, self._blocks[-last].id)
+            yield Fact("setting" if "=" in name else "name", name, self._read[-last][0].id)
 
     def needs(self) -> dict[str, float]:
         """Return the names that are most likely needed again after a cut, with how likely that is.
@@ -98,13 +97,12 @@ class _Mentions:
         20 turns falls with the turns since the last mention, grows with the number of blocks that mention it, and
         is a fiftieth for names that only tools printed.
         """
-        by_block = zip(self._blocks, self._names, strict=True)
-        written = {name for block, names in by_block if block.content_type in WRITTEN_TYPES for name in names}
-        turn = max((block.turn for block in self._blocks), default=0)
-        ages = [1.0 + (turn - block.turn) / NEED_TURNS for block in self._blocks]
+        written = {name for block, names in self._read if block.content_type in WRITTEN_TYPES for name in names}
+        turn = max((block.turn for block, _ in self._read), default=0)
+        ages = [1.0 + (turn - block.turn) / NEED_TURNS for block, _ in self._read]
         needs = (
             (-math.log2(1 + number) / ages[self._last[name]] * (1.0 if name in written else UNWRITTEN_NEED), name)
-            for name, number in self.number.items()
+            for name, number in self._number.items()
             if "=" not in name
         )
         return {name: -need for need, name in nsmallest(MAXIMUM_NAMES_KEPT, needs)}
@@ -120,5 +118,5 @@ def names_kept(removed: Sequence[Block], visible: Sequence[Block]) -> float | No
     total = math.fsum(needs.values())
     if not total:
         return None
-    names = {base_name(name) for block in visible for name in names_of(block.text or "")}
-    return math.fsum(need for name, need in needs.items() if base_name(name) in names) / total
+    names = {file_name(name) for block in visible for name in names_of(block.text or "")}
+    return math.fsum(need for name, need in needs.items() if file_name(name) in names) / total

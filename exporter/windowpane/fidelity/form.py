@@ -53,7 +53,6 @@ FRAME: Final = re.compile(
 _HEADING: Final = re.compile(
     r"^\s{0,3}(?:#{1,6}\s+\S|(?:Analysis|Summary):\s*$|\d{1,2}\.\s+\**[A-Z][^\n.!?]{2,60}:\**\s*$|\*\*[^*\n]{2,60}\*\*:?\s*$)"
 )
-_LEVEL: Final = re.compile(r"\s{0,3}(#{1,6})\s")
 _NUMBERED: Final = re.compile(r"^(\s{0,12})(\d{1,2})[.)]\s+(\S?)")
 _ITEM: Final = re.compile(r"( {0,40})(?:[-*+]|\d{1,2}[.)])\s+\S")
 _PARAGRAPH_START: Final = re.compile(r"\n(?=\s{0,40}(?:[-*+] |[|#>\n]|\d{1,2}[.)] ))")
@@ -93,11 +92,15 @@ def _faults(body: str, *, framed: bool) -> Iterator[str]:
     if any(map(_is_unbalanced, code)):
         yield "brackets of a code block do not match"
     yield from _numbering(lines)
-    yield from _levels(followed)
+    headings = [pair for pair in followed if _HEADING.match(pair[0])]
+    yield from _levels(headings)
     if any(map(_announces_nothing, followed)):
         yield "a line announces what does not follow"
-    yield from _empty_headings(followed)
-    if block_fault != OPEN_BLOCK and _ends_within_sentence(prose.rstrip().rpartition("\n")[2]):
+    if not all(following for _, following in headings):
+        yield "it ends with a heading"
+    last = prose.rstrip().rpartition("\n")[2]
+    is_open = _UNENDED.search(last[-END_CHARACTERS:]) or last.count("(") > last.count(")")
+    if is_open and block_fault != OPEN_BLOCK:
         yield "it ends within a sentence"
     if any(part.count("`") % 2 or part.count("**") % 2 for part in _PARAGRAPH_START.split(prose)):
         yield "a line has an open mark"
@@ -153,11 +156,9 @@ def _missing_sections(text: str, *, framed: bool) -> Iterator[str]:
             return
 
 
-def _levels(followed: list[tuple[str, str]]) -> Iterator[str]:
+def _levels(headings: list[tuple[str, str]]) -> Iterator[str]:
     """Yield a fault where the list under a heading starts deeper than under most others."""
-    depths = [
-        len(item[1]) for line, following in followed if _HEADING.match(line) and (item := _ITEM.match(following))
-    ]
+    depths = [len(item[1]) for _, following in headings if (item := _ITEM.match(following))]
     if len(depths) >= MINIMUM_SECTIONS and max(depths) > Counter(depths).most_common(1)[0][0] + 1:
         yield "a list starts at its second level"
 
@@ -199,23 +200,3 @@ def _numbering(lines: list[str]) -> Iterator[str]:
             own.startswith(f"{match[1]}{number + 1}. ") for own in following
         ):
             yield f"numbering jumps from {before} to {number}" if before else f"numbering starts at {number}"
-
-
-def _empty_headings(followed: list[tuple[str, str]]) -> Iterator[str]:
-    for line, following in followed:
-        if _HEADING.match(line):
-            if not following:
-                yield "it ends with a heading"
-            elif _HEADING.match(following) and _level(following) <= _level(line):
-                yield "a heading has no text"
-
-
-def _level(heading: str) -> int:
-    match = _LEVEL.match(heading)
-    if heading.startswith(("Analysis:", "Summary:")):
-        return 0
-    return len(match[1]) if match else 8 if heading.lstrip().startswith("**") else 7
-
-
-def _ends_within_sentence(line: str) -> bool:
-    return _UNENDED.search(line[-END_CHARACTERS:]) is not None or line.count("(") > line.count(")")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import chain
 from operator import itemgetter
@@ -24,6 +25,16 @@ SHORTEST_SAMPLE: Final = 20
 """Shorter texts are of any language."""
 STEM_CHARACTERS: Final = 7
 MINIMUM_STEM: Final = 3
+_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
+_SUFFIX: Final = re.compile(rf"(?<=.{{{MINIMUM_STEM}}})(?:ations?|ments?|ings?|ers|ied|ies|ed|es|er|en|s|e|y)$")
+_PARTICIPLE: Final = re.compile(r"^ge([^\W\d_]{3,})t$")
+"""Of German, as `gelöscht`."""
+_ACCENTS: Final = str.maketrans("éèê", "eee")
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_KANA: Final = re.compile(r"[\u3040-\u30ff]")
+_HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
+"""Letters of scripts of which no words are known."""
 _DATA: Final = msgspec.toml.decode(
     files("windowpane.fidelity").joinpath("languages.toml").read_bytes(), type=dict[Language, dict[str, str]]
 )
@@ -39,6 +50,7 @@ def lines_of(kind: str) -> list[list[str]]:
     return [_phrases(kind, language) for language in _DATA]
 
 
+@cache
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
     """Return the pattern of the phrases of a kind, in all languages if none is named.
 
@@ -47,9 +59,6 @@ def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
     phrases = chain.from_iterable(_phrases(kind, language) for language in languages or _DATA)
     text = "|".join(phrases)
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?:{'|'.join(_phrases(match[1]))})", text), re.IGNORECASE)
-
-
-_PLACEHOLDER: Final = re.compile(r"\{([a-z]+)\}")
 
 
 def _phrases(kind: str, language: Language = "English") -> list[str]:
@@ -77,57 +86,44 @@ DECISION: Final = pattern_of("decision")
 REASON: Final = pattern_of("reason")
 CJK_FUNCTION: Final = frozenset("的了为是在和与把被将はをがのにでもとへや")
 """Characters of Chinese and Japanese that stand between words."""
-_SUFFIXES: Final = (
-    "ations", "ation", "ments", "ment", "ings", "ing", "ers", "ied", "ies", "ed", "es", "er", "en", "s", "e", "y",
-)  # fmt: skip
-
-
-_PARTICIPLE: Final = re.compile(r"^ge([^\W\d_]{3,})t$")
-"""Of German, as `gelöscht`."""
-_ACCENTS: Final = str.maketrans("éèê", "eee")
 
 
 def stem(word: str) -> str:
     """Return the start of a word without the endings that inflection changes."""
     word = _PARTICIPLE.sub(r"\1", word.translate(_ACCENTS))
     for _ in range(2):
-        for suffix in _SUFFIXES:
-            if word.endswith(suffix) and len(word) - len(suffix) >= MINIMUM_STEM:
-                word = word[: -len(suffix)]
-                break
+        word = _SUFFIX.sub("", word)
     if len(word) > MINIMUM_STEM and word[-1] == word[-2]:
         word = word[:-1]
     return word[:STEM_CHARACTERS]
 
 
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-KANA: Final = re.compile(r"[\u3040-\u30ff]")
-HAN: Final = re.compile(r"[\u3400-\u9fff]")
-_OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
-"""Letters of scripts of which no words are known."""
-
-
 def language_of(text: str) -> Language | Literal["unknown"] | None:
     """Return the language of *text*: `unknown` for another, None where it is too short."""
     text = text[:SAMPLED_CHARACTERS]
-    words = terms_in(text)
-    han, kana, other = (len(script.findall(text)) for script in (HAN, KANA, _OTHER_SCRIPT))
+    words = _WORD.findall(text.casefold())
+    han, kana, other = (len(script.findall(text)) for script in (_HAN, _KANA, _OTHER_SCRIPT))
     if han + kana > max(SHORTEST_SAMPLE, 2 * len(words)):
         return "Japanese" if 10 * kana > han else "Chinese"
     if other > max(4 * SHORTEST_SAMPLE, len(words)):
         return "unknown"
     if len(words) < SHORTEST_SAMPLE:
         return None
-    language, count = closest_language(words)
+    language, count = _closest(words)
     return language if count >= MINIMUM_SHARE * len(words) else "unknown"
 
 
-def terms_in(text: str) -> list[str]:
-    """Return the words of a text in small letters."""
-    return _WORD.findall(text.casefold())
+def language_of_sentence(sentence: str) -> Language:
+    """Return the language of a sentence: English unless it has words of another."""
+    if _KANA.search(sentence):
+        return "Japanese"
+    if _HAN.search(sentence):
+        return "Chinese"
+    language, count = _closest(_WORD.findall(sentence.casefold()))
+    return language if count >= 2 else "English"
 
 
-def closest_language(words: Sequence[str]) -> tuple[Language, int]:
+def _closest(words: Sequence[str]) -> tuple[Language, int]:
     """Return the language that has most of *words* among its function words, and how many."""
     counts = [(language, sum(map(own.__contains__, words))) for language, own in _COMMON_WORDS.items()]
     return max(counts, key=itemgetter(1))

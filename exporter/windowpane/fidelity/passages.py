@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.remembered import Remembered
 from windowpane.core.vocabulary import ContentType
-from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, NUMBER_WORDS, STOPWORDS, stem
+from windowpane.fidelity.languages import CJK_FUNCTION, NEGATIONS, NUMBER_WORDS, STOPWORDS, stem, vocabulary_of
 
 Kind = Literal["word", "number", "name", "negation", "other"]
 
@@ -39,14 +40,13 @@ NUMBER: Final = re.compile(r"[-+~$€£]?(\d[\d.,'’]*)(?:%|[A-Za-zµ]{0,3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.'’]\d{3})+")
 MAXIMUM_NAME: Final = 200
 _CJK_RUN: Final = re.compile(f"[{_CJK}]")
-_CJK_NEGATION: Final = re.compile("|".join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True)))
+_CJK_NEGATION: Final = re.compile(
+    f"({'|'.join(sorted(filter(_CJK_RUN.match, NEGATIONS), key=len, reverse=True))})"
+)
 _ELISION: Final = re.compile(r"^(?:qu|[cdjlmnst])['’](?=\w{2})", re.IGNORECASE)
 """Of French, as in `l'option` and `n'utilise`."""
 _DOTTED: Final = re.compile(r"\w\.[A-Za-z]|\d[.:-]\d")
-_ALTERNATIVES: Final = frozenset(
-    {"and/or", "either/or", "he/she", "his/her", "n/a", "w/o", "und/oder", "et/ou", "y/o"}
-)
-"""Words with slashes that are not names."""
+_ALTERNATIVES: Final = vocabulary_of("alternatives")
 _ITEM: Final = re.compile(r"\s*(?:[-*+>#|•]\s?|\d{1,3}[.)]\s|```|$)")
 _SENTENCE_END: Final = re.compile(
     r"(?<=[.!?])[\"')\]*`]*\s+(?=[\"'(\[*`¿¡]*[^\W\d_a-z]|[\"'(\[*`]*\d)|(?<=[。！？])"
@@ -81,7 +81,6 @@ class Term(NamedTuple):
 
 
 def _read_token(token: str) -> tuple[str, Kind]:
-    """Return the term of a token and its kind."""
     if len(token) > MAXIMUM_NAME:
         return token[:MAXIMUM_NAME], "other"
     number = NUMBER.fullmatch(token)
@@ -106,8 +105,7 @@ def _is_name(token: str) -> bool:
     has_digit = any(map(str.isdigit, token))
     return (
         token.startswith("--")
-        or "_" in token
-        or "@" in token
+        or not {"_", "@"}.isdisjoint(token)
         or ("-" in token and (token.count("-") > 1 or not token.islower()))
         or ("/" in token and token.lower() not in _ALTERNATIVES)
         or (has_digit and len(token) > 2)
@@ -151,16 +149,15 @@ def _is_list_mark(text: str, start: int, end: int) -> bool:
 
 def _pairs(run: str, start: int) -> Iterator[Term]:
     """Yield the pairs of characters of a run without spaces, and its negations."""
-    position = 0
-    for negation in (*_CJK_NEGATION.finditer(run), None):
-        end = len(run) if negation is None else negation.start()
-        for index in range(position, max(position + 1, end - 1) if end > position else position):
-            pair = run[index : min(index + 2, end)]
-            if CJK_FUNCTION.isdisjoint(pair):
-                yield Term(pair, "word", start + index, start + index + len(pair))
-        if negation is not None:
-            yield Term(negation.group(), "negation", start + end, start + negation.end())
-            position = negation.end()
+    for number, part in enumerate(_CJK_NEGATION.split(run)):
+        if number % 2:
+            yield Term(part, "negation", start, start + len(part))
+        else:
+            pairs = (part[index : index + 2] for index in range(len(part) - 1)) if len(part) > 1 else part
+            for index, pair in enumerate(pairs):
+                if CJK_FUNCTION.isdisjoint(pair):
+                    yield Term(pair, "word", start + index, start + index + len(pair))
+        start += len(part)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -171,14 +168,14 @@ def sentences(text: str) -> Iterator[str]:
 
 def unwrapped(text: str) -> Iterator[str]:
     """Yield the lines of *text* with those joined that a formatter has wrapped."""
-    current: list[str] = []
-    for line in text.split("\n"):
-        if current and _is_open(current[-1], line):
+    first, *lines = text.split("\n")
+    current = [first.rstrip()]
+    for line in lines:
+        if _is_open(current[-1], line):
             current.append(line.strip())
-            continue
-        if current:
+        else:
             yield " ".join(current)
-        current = [line.rstrip()]
+            current = [line.rstrip()]
     yield " ".join(current)
 
 
@@ -197,81 +194,64 @@ class Passage:
     def __init__(self, text: str, terms: Sequence[Term] | None = None) -> None:
         self.text = text
         self.terms = [term for term in terms_of(text) if term.kind != "negation"] if terms is None else terms
-        self._positions: dict[str, list[int]] = {}
+        self.positions: dict[str, list[int]] = {}
+        """Those of each distinct term."""
         for position, term in enumerate(self.terms):
-            self._positions.setdefault(term.text, []).append(position)
-
-    def part(self, start: int, end: int) -> Passage:
-        """Return the part of it from one position to another, with the text around it."""
-        return Passage(self.text, self.terms[start:end])
-
-    def __contains__(self, term: str) -> bool:
-        return term in self._positions
-
-    @property
-    def distinct(self) -> frozenset[str]:
-        """Its terms without repetitions."""
-        return frozenset(self._positions)
+            self.positions.setdefault(term.text, []).append(position)
 
     @property
     def exact(self) -> list[int]:
         """Positions of its numbers and names."""
         return [position for position, term in enumerate(self.terms) if term.kind in ("number", "name")]
 
-    @property
-    def weight(self) -> int:
-        """The sum of the weights of its distinct terms."""
-        return sum(map(self.weight_of, self._positions))
-
-    def weight_of(self, term: str) -> int:
-        """Return the weight of one of its terms."""
-        is_word = len(term) == 1 or self.terms[self._positions[term][0]].kind == "word"
-        return 1 if is_word else EXACT_WEIGHT
+    @cached_property
+    def weights(self) -> dict[str, int]:
+        """Its distinct terms, each with its weight."""
+        return {
+            term: 1 if len(term) == 1 or self.terms[positions[0]].kind == "word" else EXACT_WEIGHT
+            for term, positions in self.positions.items()
+        }
 
     def spans(self, wanted: Passage, *, least: float, without: str = "") -> list[Span]:
         """Return the spans that have at least the share *least* of the terms of *wanted*, the best first.
 
-        The term *without* does not count.
-
-        Spans do not overlap. The work is bounded by the number of terms in *wanted*.
+        The term *without* does not count. Spans do not overlap. The work is bounded by the number of terms in
+        *wanted*.
         """
-        terms = wanted.distinct - {without}
-        whole = sum(map(wanted.weight_of, terms))
-        needed = least * whole
+        weights = {term: weight for term, weight in wanted.weights.items() if term != without}
+        whole = sum(weights.values())
         width = len(wanted.terms) + max(SLACK, len(wanted.terms) // 2)
-        occurrences = ((term, self._positions.get(term, ())[:MAXIMUM_POSITIONS]) for term in terms)
-        hits = sorted((position, term) for term, positions in occurrences for position in positions)
+        occurrences = ((term, self.positions.get(term, ())[:MAXIMUM_POSITIONS]) for term in weights)
         spans: list[Span] = []
-        counts: dict[str, int] = {}
-        share, start = 0, 0
-        for position, term in hits:
-            counts[term] = counts.get(term, 0) + 1
-            share += wanted.weight_of(term) if counts[term] == 1 else 0
-            while hits[start][0] < position - width or counts[hits[start][1]] > 1:
-                dropped = hits[start][1]
-                counts[dropped] -= 1
-                share -= 0 if counts[dropped] else wanted.weight_of(dropped)
-                start += 1
-            if share >= needed:
-                spans.append(Span(hits[start][0], position + 1, share / whole))
+        last: dict[str, int] = {}
+        """The last position of each term within the width, the smallest first."""
+        share = 0
+        for position, term in sorted(
+            (position, term) for term, positions in occurrences for position in positions
+        ):
+            if last.pop(term, None) is None:
+                share += weights[term]
+            last[term] = position
+            while (start := next(iter(last.values()))) < position - width:
+                dropped = next(iter(last))
+                share -= weights[dropped]
+                del last[dropped]
+            if share >= least * whole:
+                spans.append(Span(start, position + 1, share / whole))
         best: list[Span] = []
         for span in sorted(spans, key=lambda one: (-one.share, one.end - one.start)):
             if len(best) < MAXIMUM_SPANS and all(span.end <= own.start or span.start >= own.end for own in best):
                 best.append(span)
         return best
 
-    def has_share(self, wanted: Passage, least: float) -> bool:
-        """Return whether one span has at least the share *least* of the terms of *wanted*."""
-        return wanted.weight > 0 and bool(self.spans(wanted, least=least))
-
-    def clauses(self) -> Iterator[tuple[int, int]]:
-        """Yield the positions, from and to, of the terms of each clause."""
+    def clauses(self) -> Iterator[Passage]:
+        """Yield the clauses that have terms."""
         starts = [term.start for term in self.terms]
         position = 0
         for offset in (*(match.start() for match in _CLAUSE_END.finditer(self.text)), len(self.text)):
             end = bisect_left(starts, offset)
             if end > position:
-                yield position, end
+                yield Passage(self.text, self.terms[position:end])
                 position = end
 
     def sentence_at(self, position: int) -> list[Term]:
@@ -279,10 +259,6 @@ class Passage:
         start, end = self._sentence(self.terms[position].start, self.terms[position].end)
         near = self.terms[max(0, position - AROUND // 2) : position + AROUND // 2]
         return [one for one in near if start <= one.start and one.end <= end]
-
-    def excerpt(self, start: int, end: int) -> str:
-        """Return the text of the terms from position *start* to *end* with the sentence around them."""
-        return self.around(self.terms[start].start, self.terms[end - 1].end)
 
     def around(self, start: int, end: int) -> str:
         """Return the text from one character to another with the sentence around it."""

@@ -20,7 +20,7 @@ from itertools import chain, islice
 from typing import Final, Literal
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
-from windowpane.core.names import without_wrappers
+from windowpane.core.names import file_name, without_wrappers
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate, severity
 from windowpane.core.window.blocks import Block
@@ -28,7 +28,7 @@ from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import CUT_MARK, Fact, base_name, is_written, situation
+from windowpane.fidelity.situation import CUT_MARK, Fact, is_written, situation
 from windowpane.fidelity.soundness import contradictions
 
 MINIMUM_COVERAGE: Final = 0.5
@@ -80,10 +80,9 @@ def evaluate(
     replacement. *of* is the event id of the compression. The score is None if less than half of the removed
     tokens have text, or with fewer than `MINIMUM_FACTS` facts. The work is bounded whatever the text is like.
     """
-    coverage = coverage_of(removed)
-    if coverage < MINIMUM_COVERAGE:
-        reason = missing_text(coverage) if any(block.tokens for block in removed) else "nothing removed"
-        return FidelityEvaluated("probe", None, coverage, of=of, reason=reason)
+    event = unevaluated("probe", removed, of=of)
+    if event.reason:
+        return event
     rules = find_rules(removed)[-MAXIMUM_RULES:]
     facts = [*(Fact("rule", rule.text, rule.block) for rule in rules), *situation(removed)]
     view = _Visible(visible, removed, recoverable=recoverable)
@@ -91,25 +90,16 @@ def evaluate(
     denied = {text.partition("\n")[0] for _, _, text, _ in faults}
     fates = ((fact.kind, view.fate(fact), fact.text, fact.block) for fact in facts if fact.text not in denied)
     outcomes = [*faults, *fates]
-    event = as_event("probe", outcomes, coverage=coverage, digest=digest, of=of)
+    event = with_outcomes(event, outcomes, digest)
+    prose = (block.text or "" for block in reversed(removed) if block.content_type in MESSAGE_TYPES)
     is_scored = len(outcomes) >= MINIMUM_FACTS
     return replace(
         event,
         score=event.facts_kept / len(outcomes) if is_scored else None,
         reason="" if is_scored else f"a score needs {MINIMUM_FACTS} facts, {len(outcomes)} were found",
-        form=tuple(
-            fault
-            for block in view.replacements
-            if block.content_type == "summary"
-            for fault in form_faults(block.text or "")
-        ),
-        unmeasured=_unmeasured(removed),
+        form=tuple(chain.from_iterable(form_faults(text) for text in view.summaries)),
+        unmeasured=(UNMEASURED,) if unknown_share(islice(prose, MAXIMUM_PROSE)) > UNKNOWN_SHARE else (),
     )
-
-
-def _unmeasured(removed: Sequence[Block]) -> tuple[str, ...]:
-    prose = (block.text or "" for block in reversed(removed) if block.content_type in MESSAGE_TYPES)
-    return (UNMEASURED,) if unknown_share(islice(prose, MAXIMUM_PROSE)) > UNKNOWN_SHARE else ()
 
 
 def _contradictions(
@@ -129,8 +119,7 @@ def _requests(removed: Sequence[Block]) -> Iterator[str]:
     for block in reversed(removed):
         if is_written(block):
             parts = CUT_MARK.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
-            own = chain.from_iterable(map(sentences, parts))
-            heads = (sentence[:MAXIMUM_CHARACTERS] for sentence in own)
+            heads = (sentence[:MAXIMUM_CHARACTERS] for part in parts for sentence in sentences(part))
             yield from (head for head in heads if not _NO_STATEMENT.search(head))
         elif block.content_type == "user_message":
             yield from _ARGUMENTS.findall((block.text or "")[:READ_CHARACTERS])
@@ -143,9 +132,8 @@ class _Visible:
         self.blocks = blocks
         replacing = [one for one in blocks if one.text and (one.content_type == "summary" or one.replaces)]
         self.replacements = replacing or [one for one in blocks if one.content_type in PROSE_TYPES]
-        self.replacement = Passage(
-            "\n\n".join(block.text or "" for block in self.replacements)[:VISIBLE_CHARACTERS]
-        )
+        self.summaries = [one.text or "" for one in self.replacements if one.content_type == "summary"]
+        self.replacement = Passage("\n\n".join(one.text or "" for one in self.replacements)[:VISIBLE_CHARACTERS])
         self._removed = removed
         self._cut = {
             block.replaces: block for block in blocks if block.replaces and block.content_type != "summary"
@@ -155,21 +143,26 @@ class _Visible:
 
     def fate(self, fact: Fact) -> Fate:
         """Return whether a fact is kept, recoverable or lost."""
-        if self._has(fact):
-            return "kept"
+        wanted = Passage(fact.text)
+        if fact.kind in ("changed_file", "read_file"):
+            is_kept = self._has_file(fact.text)
+        else:
+            is_kept = any(passage.spans(wanted, least=KEPT) for passage in (self.replacement, self._rest))
         rest = self._cut.get(fact.block or "")
-        wanted = Passage(fact.text).distinct
-        if rest is not None and len(wanted & Passage(rest.text or "").distinct) > KEPT * len(wanted):
-            return "kept"  # most of its terms are in the rest of the message that was cut
+        if rest is not None and not is_kept:  # most of its terms may be in the rest of the message that was cut
+            shared = wanted.positions.keys() & Passage(rest.text or "").positions.keys()
+            is_kept = len(shared) > KEPT * len(wanted.positions)
+        if is_kept:
+            return "kept"
         has_handle = self._recoverable or (rest is not None and rest.handle is not None)
         is_noted = has_handle or any(fact.text[:80] in note for note in self._notes)
         return "recoverable" if is_noted else "lost"
 
-    def _has(self, fact: Fact) -> bool:
-        if fact.kind in ("changed_file", "read_file"):
-            return base_name(fact.text) in self._names
-        wanted = Passage(fact.text)
-        return self.replacement.has_share(wanted, KEPT) or self._rest.has_share(wanted, KEPT)
+    def _has_file(self, path: str) -> bool:
+        """Return whether a file is named, alone or in its folder; another may have one of the same name."""
+        folder, name = (re.escape(file_name(part)) for part in (path.removesuffix(file_name(path)), path))
+        patterns = (rf"{name}(?<![\w.@+~/\\-]{name})(?![\w-])", rf"{folder}[\\/]+{name}(?![\w-])")
+        return any(re.search(pattern, self._names) for pattern in patterns)
 
     @cached_property
     def _rest(self) -> Passage:
@@ -181,9 +174,9 @@ class _Visible:
     @cached_property
     def _notes(self) -> list[str]:
         """The calls that wrote a file whose name is visible."""
-        calls = (block for block in self._removed if block.content_type == "tool_call" and block.target)
-        by_name = ((base_name(call.target or ""), call.text) for call in calls)
-        return [text for name, text in by_name if text and "." in name and name in self._names]
+        calls = (block for block in self._removed if block.content_type == "tool_call" and block.text)
+        by_path = ((call.target, call.text or "") for call in calls if call.target and "." in call.target)
+        return [text for path, text in by_path if file_name(path) in self._names and self._has_file(path)]
 
 
 def coverage_of(removed: Sequence[Block]) -> float:
@@ -192,31 +185,29 @@ def coverage_of(removed: Sequence[Block]) -> float:
     return sum(block.tokens for block in removed if block.text) / total if total else 0.0
 
 
-def missing_text(coverage: float) -> str:
-    """Return why a compression with this coverage has no score."""
-    return f"the text of only {coverage:.0%} of the removed tokens was recorded"
-
-
-def as_event(
-    method: Literal["probe", "judge"],
-    outcomes: Sequence[Outcome],
-    *,
-    coverage: float,
-    digest: Digester,
-    of: str | None,
+def unevaluated(
+    method: Literal["probe", "judge"], removed: Sequence[Block], *, of: str | None
 ) -> FidelityEvaluated:
-    """Return the event that reports *outcomes*, without a score; it lists the most severe ones."""
+    """Return the event of a compression without its facts; with a reason if too little text was recorded."""
+    coverage = coverage_of(removed)
+    reason = ""
+    if not any(block.tokens for block in removed):
+        reason = "nothing removed"
+    elif coverage < MINIMUM_COVERAGE:
+        reason = f"the text of only {coverage:.0%} of the removed tokens was recorded"
+    return FidelityEvaluated(method, None, coverage, of=of, reason=reason)
+
+
+def with_outcomes(event: FidelityEvaluated, outcomes: Sequence[Outcome], digest: Digester) -> FidelityEvaluated:
+    """Return *event* with the number of *outcomes* by fate, and a list of the most severe ones."""
     fates = [fate for _, fate, _, _ in outcomes]
     listed = sorted(outcomes, key=lambda outcome: severity(*outcome[:2]))[:MAXIMUM_OUTCOMES]
-    return FidelityEvaluated(
-        method=method,
-        score=None,
-        coverage=coverage,
+    return replace(
+        event,
         facts=tuple(FactOutcome(kind, fate, digest(text), text, block) for kind, fate, text, block in listed),
         facts_total=len(fates),
         facts_kept=fates.count("kept"),
         facts_recoverable=fates.count("recoverable"),
         facts_lost=fates.count("lost"),
         facts_contradicted=fates.count("contradicted"),
-        of=of,
     )

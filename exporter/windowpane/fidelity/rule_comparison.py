@@ -60,6 +60,10 @@ _WIDE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WIDE_STANCE: Final = pattern_of("stance_phrase")
 _INLINE: Final = re.compile(r"`([^`\n]{1,120})`")
 _PLAIN: Final = re.compile(r"[\W_]+")
+AROUND: Final = 24
+"""Characters before a rule in which a reversal is looked for."""
+_REVERSED_BEFORE: Final = pattern_of("reversed_before")
+_REVERSED_AFTER: Final = pattern_of("reversed_after")
 
 
 @dataclass(frozen=True)
@@ -101,19 +105,17 @@ def read_clause(text: str) -> Clause:
     words, values = _stems_and_values(text)
     text = text[:MAXIMUM_CHARACTERS]
     is_consent = CONSENT in words
-    order = None if is_consent else _ORDER.search(text)
-    negated = text if order is None else f"{text[: order.start()]} {text[order.end() :]}"
+    negated = text if is_consent else _ORDER.sub(" ", text, count=1)
     negations = len(_FORBID.findall(negated))
     needless = _NEEDLESS.search(negated)
     if is_consent:
         negations += len(_UNLESS.findall(text))
         negations += needless is not None and not negations
-    if needless or (is_consent and negations % 2):
-        stance: Stance = "permit"
-    elif negations and not is_consent:
+        stance: Stance = "permit" if needless or negations % 2 else "oblige"
+    elif negations and not needless:
         stance = "forbid"
     else:
-        stance = "permit" if _PERMIT.search(text) and not is_consent else "oblige"
+        stance = "permit" if needless or _PERMIT.search(text) else "oblige"
     return Clause(text, _normal(text), words, values, stance, negations, is_consent)
 
 
@@ -138,7 +140,7 @@ class ComparedText:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = tuple(text for text in texts if text)
-        self._plain = [f" {_normal(text)} " for text in self._texts]
+        self._plain = "\n".join(f" {_normal(text)} " for text in self._texts)
 
     def has(self, rule: str) -> bool:
         """Return whether a text has the rule word for word, whatever its case, marks and line breaks.
@@ -147,7 +149,13 @@ class ComparedText:
         """
         plain = _normal(rule)
         wanted = plain if _WIDE.search(plain) else f" {plain} "
-        return any(_occurs(wanted, text) for text in self._plain)
+        at = self._plain.find(wanted)
+        while at >= 0:
+            is_reversed = _REVERSED_BEFORE.search(self._plain, max(0, at - AROUND), at)
+            if not is_reversed and not _REVERSED_AFTER.match(self._plain, at + len(wanted)):
+                return True
+            at = self._plain.find(wanted, at + 1)
+        return False
 
     def near(self, rule: Clause) -> Iterator[Clause]:
         """Yield the clauses that share most words with a rule, the closest first, of equals the first."""
@@ -188,22 +196,6 @@ def _indexed(texts: tuple[str, ...]) -> tuple[list[str], dict[str, list[int]]]:
     return clauses, postings
 
 
-def _occurs(wanted: str, text: str) -> bool:
-    at = text.find(wanted)
-    while at >= 0:
-        end = at + len(wanted)
-        if not _REVERSED_BEFORE.search(text, max(0, at - AROUND), at) and not _REVERSED_AFTER.match(text, end):
-            return True
-        at = text.find(wanted, at + 1)
-    return False
-
-
-AROUND: Final = 24
-"""Characters before a rule in which a reversal is looked for."""
-_REVERSED_BEFORE: Final = pattern_of("reversed_before")
-_REVERSED_AFTER: Final = pattern_of("reversed_after")
-
-
 class Found(NamedTuple):
     """The way in which a text states a rule."""
 
@@ -233,14 +225,13 @@ def compare(rule: Clause, clause: Clause) -> Match | None:
     if missing:
         is_opposed = not {kind_of(value) for value in missing}.isdisjoint(map(kind_of, other))
         return "contradicted" if is_nearly_same and is_opposed else None
-    if rule.is_consent != clause.is_consent:
-        is_opposed = clause.stance == "permit" and (rule.is_consent or rule.stance == "forbid")
-    elif not _is_opposed(rule, clause):
-        return "reworded"
-    else:
-        is_opposed = True
+    if rule.is_consent == clause.is_consent:
+        if not _is_opposed(rule, clause):
+            return "reworded"
+    elif clause.stance != "permit" or not (rule.is_consent or rule.stance == "forbid"):
+        return None
     is_other = any(kind.search(clause.text) and not kind.search(rule.text) for kind in (_OTHERS, _PAST))
-    return "contradicted" if is_opposed and is_nearly_same and not is_other else None
+    return "contradicted" if is_nearly_same and not is_other else None
 
 
 def _is_opposed(rule: Clause, clause: Clause) -> bool:

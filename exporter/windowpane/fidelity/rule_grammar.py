@@ -9,18 +9,10 @@ numbered step of a procedure.
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
-from typing import Final, Literal, NamedTuple, get_args
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
-from windowpane.fidelity.languages import (
-    HAN,
-    KANA,
-    Language,
-    closest_language,
-    pattern_of,
-    terms_in,
-    vocabulary_of,
-)
+from windowpane.fidelity.languages import language_of_sentence, pattern_of, vocabulary_of
 
 Register = Literal["prompt", "instructions", "request"]
 """Kind of a text: a system prompt; a memory file, or a prompt in a message; or any other message of the user."""
@@ -33,14 +25,10 @@ class Passage(NamedTuple):
     heading: str = ""
     """Heading of the list; empty outside of lists."""
     is_heading: bool = False
-    is_item: bool = False
     is_step: bool = False
     """True for a numbered item, a task, and items inside one."""
 
 
-_ALL: Final = re.compile(r"(?:all|every|each|any|no) \w", re.IGNORECASE)
-_CAPITALS: Final = re.compile(r"\b(?:[Yy]ou|YOU) (?:MUST|SHALL|SHOULD)\b|\b(?:MANDATORY|FORBIDDEN|PROHIBITED)\b")
-"""Words in capitals as in RFC 2119, which oblige also where the small ones advise."""
 _LABEL: Final = re.compile(
     rf"^(?!(?i:do not|don['’]?t) |(?i:{'|'.join(sorted(vocabulary_of('verbs')))}|never|always|do|only|no|if|when"
     rf"|before|after|must|you|we|i)\b(?:[^:]+ ){{3}})[A-Z][\w /&'’+-]{{1,40}}(?:[:：]| [—–-]) +"
@@ -51,9 +39,14 @@ _CLAUSES: Final = re.compile(
     r"[;:—–] +| - |, +(?:and |but |so |or |then )?| (?:and|but) (?=(?:never|always|do not|don['’]t)\b)|[()]",
     re.IGNORECASE,
 )
-_OTHER: Final = {
-    language: pattern_of("rule", language) for language in get_args(Language) if language != "English"
-}
+_STATES: Final = re.compile(r"[:：]$|\w = | (?:→|->) |(?<![\w-])now[.!]?$")
+"""The marks of a line that introduces, equates, maps, or asks for one step at once."""
+LIST_MARK: Final = re.compile(
+    r"[\s>#(]*(?P<item>[-*+•–]\s+|(?P<number>\(?\d{1,3}[.)]|[a-z][.)]|[-*] \[[ xX]\])\s+)?"
+    r"(?:[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]\s*|</?\w+>\s*)*"
+)
+"""The start of a line of Markdown; `item` of a list, `number` of a step."""
+_EMPHASIS: Final = re.compile(r"\*\*|(?<![\w`*_])([*_])(?=[^\s*_])([^*_`]+)\1(?![\w`])")
 
 
 @lru_cache(maxsize=4_096)  # prompts and memory files are read again after every compaction
@@ -66,17 +59,18 @@ def rule_of(passage: Passage, register: Register) -> str | None:
     heading = sentence if passage.is_heading else passage.heading
     if _has("excluded", sentence) or _has("permitting_heading", heading):
         return None
-    if passage.is_item and _has("forbidding_heading", passage.heading):
+    if _has("forbidding_heading", passage.heading):
         return worded(passage)
-    pattern = _other_language(sentence)
-    if pattern is not None:
-        return sentence if pattern.search(opening(sentence)) else None
-    return sentence if _obliges(sentence) or _instructs(passage, register) else None
+    language = language_of_sentence(sentence)
+    if language != "English":
+        return sentence if pattern_of("rule", language).search(opening(sentence)) else None
+    is_opened = _starts("opening", opening(sentence)) or _continues("opening", sentence)
+    return sentence if is_opened or _has("addressed", sentence) or _instructs(passage, register) else None
 
 
 def worded(passage: Passage) -> str:
     """Return a sentence as it is understood alone: an item of a list that forbids with its heading."""
-    if passage.is_item and _has("forbidding_heading", passage.heading):
+    if _has("forbidding_heading", passage.heading):
         return f"{passage.heading.rstrip(':： ')}: {passage.text}"
     return passage.text
 
@@ -85,7 +79,7 @@ def opening(sentence: str) -> str:
     """Return *sentence* from its main clause on, without labels, conditions and adverbs."""
     for _ in range(3):
         shorter = sentence
-        for start in (_LABEL, _english("adverb"), _english("condition")):
+        for start in (_LABEL, pattern_of("adverb", "English"), pattern_of("condition", "English")):
             shorter = start.sub("", shorter, count=1)
         if shorter == sentence:
             break
@@ -93,17 +87,12 @@ def opening(sentence: str) -> str:
     return sentence
 
 
-@cache
-def _english(kind: str) -> re.Pattern[str]:
-    return pattern_of(kind, "English")
-
-
 def _has(kind: str, text: str) -> bool:
-    return _english(kind).search(text) is not None
+    return pattern_of(kind, "English").search(text) is not None
 
 
 def _starts(kind: str, text: str) -> bool:
-    return _english(kind).match(text) is not None
+    return pattern_of(kind, "English").match(text) is not None
 
 
 def _continues(kind: str, sentence: str) -> bool:
@@ -111,21 +100,15 @@ def _continues(kind: str, sentence: str) -> bool:
     return any(_starts(kind, opening(clause)) for clause in _CLAUSES.split(sentence)[1:] if clause)
 
 
-def _obliges(sentence: str) -> bool:
-    """Return whether *sentence* forbids, obliges or limits, in any register."""
-    is_addressed = _has("addressed", sentence) or _CAPITALS.search(sentence) is not None
-    return is_addressed or _starts("opening", opening(sentence)) or _continues("opening", sentence)
-
-
 def _instructs(passage: Passage, register: Register) -> bool:
     """Return whether *passage* is a rule by its place: an instruction that is not a request for one step."""
     sentence, clause = _LABEL.sub("", passage.text, count=1), opening(passage.text)
-    in_rule_list = passage.is_item and _has("obliging_heading", passage.heading)
+    in_rule_list = _has("obliging_heading", passage.heading)
     is_imperative = _starts("imperative", clause) and not _STATES.search(sentence)
     if register == "request" and not in_rule_list:
         if is_imperative:
-            return _starts("whenever", sentence)
-        return _ALL.match(clause) is not None and _has("impersonal", clause)
+            return _starts("whenever", sentence) or _has("recurring", sentence)
+        return _starts("all", clause) and _has("impersonal", clause)
     is_conditional = _starts("conditional", sentence) and (is_imperative or _continues("imperative", sentence))
     if is_conditional or passage.is_heading:
         return is_conditional
@@ -133,34 +116,12 @@ def _instructs(passage: Passage, register: Register) -> bool:
     if is_habit or _continues("general", sentence) or _has("impersonal", sentence):  # `…, so make sure that …`
         return True
     if in_rule_list or not is_imperative:
-        return is_imperative
+        return is_imperative or _has("rules_heading", passage.heading)
     in_steps = passage.is_step and not _LABEL.match(passage.text)
-    is_step = in_steps or (passage.is_item and _has("steps_heading", passage.heading))
+    is_step = in_steps or _has("steps_heading", passage.heading)
     return not is_step or _starts("general", clause) or _has("order", clause)
-
-
-_STATES: Final = re.compile(r"[:：]$|\w = | (?:→|->) |(?<![\w-])now[.!]?$")
-"""The marks of a line that introduces, equates, maps, or asks for one step at once."""
 
 
 def plain(line: str) -> str:
     """Return a line of Markdown without its list mark, tags and emphasis."""
     return " ".join(_EMPHASIS.sub(r"\2", LIST_MARK.sub("", line, count=1)).split())
-
-
-LIST_MARK: Final = re.compile(
-    r"[\s>#(]*(?P<item>[-*+•–]\s+|(?P<number>\(?\d{1,3}[.)]|[a-z][.)]|[-*] \[[ xX]\])\s+)?"
-    r"(?:[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff]\s*|</?\w+>\s*)*"
-)
-"""The start of a line of Markdown; `item` of a list, `number` of a step."""
-_EMPHASIS: Final = re.compile(r"\*\*|(?<![\w`*_])([*_])(?=[^\s*_])([^*_`]+)\1(?![\w`])")
-
-
-def _other_language(sentence: str) -> re.Pattern[str] | None:
-    """Return the pattern of a rule in the language of *sentence*; None for English."""
-    if KANA.search(sentence):
-        return _OTHER["Japanese"]
-    if HAN.search(sentence):
-        return _OTHER["Chinese"]
-    language, count = closest_language(terms_in(sentence))
-    return _OTHER.get(language) if count >= 2 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.events import NO_RULES, RuleOutcome, RulesFollowed
@@ -65,34 +65,43 @@ class RuleRecord:
         if self._window_id not in (0, compaction.window_id):
             self._followed.clear()
         self._window_id = compaction.window_id
-        unrecorded = _unrecorded(compaction.before)
+        recorded = {source for _, source in instructing(compaction.before)}
+        unrecorded = tuple(source for source in RULE_SOURCES if source not in recorded)
+        event = RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded)
         if not any(block.text for block in window if block.id in compaction.results):
             self._followed.clear()
-            reason = "the text of the summary was not recorded"
-            return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=reason)
+            return replace(event, reason="the text of the summary was not recorded")
         self.follow(find_rules(compaction.before))
         if not self._followed:
-            return RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded, reason=NO_RULES)
+            return replace(event, reason=NO_RULES)
         sight = _Sight(compaction, window)
         counts: dict[RuleSource, Counter[RuleFate]] = {source: Counter() for source in RULE_SOURCES}
         outcomes: list[RuleOutcome] = []
+        followed: Counter[int] = Counter()
+        visible: Counter[int] = Counter()
         for one in self._followed.values():
             was_visible, rule = one.is_visible, one.rule
             one.compactions += 1
-            fate = sight.fate_of(rule)
+            fate, claim = sight.fate_of(rule)
             one.is_visible = fate not in ("lost", "contradicted")
+            number = min(one.compactions, MAXIMUM_COUNTED)
+            followed[number] += 1
+            visible[number] += one.is_visible
             if was_visible:
                 counts[rule.source][fate] += 1
                 digest = self._digest(rule.text)
-                outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text))
+                outcomes.append(RuleOutcome(fate, rule.source, digest, one.compactions, rule.text, claim))
         outcomes.sort(key=lambda outcome: -RULE_FATES.index(outcome.fate))
-        followed_by, visible_by = self._by_compactions()
-        return RulesFollowed(
-            compaction.of, compaction.number,
-            user=dict(counts["user"]), system=dict(counts["system"]), memory=dict(counts["memory"]),
+        numbers = range(1, max(followed) + 1)
+        return replace(
+            event,
+            user=dict(counts["user"]),
+            system=dict(counts["system"]),
+            memory=dict(counts["memory"]),
             outcomes=tuple(outcomes[:MAXIMUM_OUTCOMES]),
-            followed_by_compactions=followed_by, visible_by_compactions=visible_by, unrecorded=unrecorded,
-        )  # fmt: skip
+            followed_by_compactions=tuple(map(followed.__getitem__, numbers)),
+            visible_by_compactions=tuple(map(visible.__getitem__, numbers)),
+        )
 
     def follow(self, rules: Iterable[Rule]) -> None:
         """Add rules that are visible now."""
@@ -103,47 +112,30 @@ class RuleRecord:
             elif len(self._followed) < MAXIMUM_RULES:
                 self._followed[rule.text.casefold()] = _Followed(rule)
 
-    def _by_compactions(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return how many rules have been through 1, 2, 3 … compactions, and how many of these are visible."""
-        most = min(MAXIMUM_COUNTED, max(one.compactions for one in self._followed.values()))
-        followed, visible = [0] * most, [0] * most
-        for one in self._followed.values():
-            at = min(one.compactions, most) - 1
-            followed[at] += 1
-            visible[at] += one.is_visible
-        return tuple(followed), tuple(visible)
-
 
 class _Sight:
     """The first call after a compaction: what remained, the summary, and what was put back."""
 
     def __init__(self, compaction: ObservedCompaction, window: Sequence[Block]) -> None:
         before_ids = {block.id for block in compaction.remaining}
-        self._present = {block.id for block in window} & before_ids
-        summary = [block for block in window if block.id in compaction.results]
-        remaining = [block for block, _ in instructing(block for block in window if block.id in before_ids)]
-        added = [block for block in window if block.id not in before_ids and block.id not in compaction.results]
-        self._summary = ComparedText(block.text or "" for block in summary)
-        self._remaining = ComparedText(block.text or "" for block in remaining)
+        remaining = [block for block in window if block.id in before_ids]
+        added = (one for one in window if one.id not in before_ids and one.id not in compaction.results)
         by_program = (one for one in added if one.content_type not in OUTPUT_TYPES and not is_written(one))
-        self._restored = ComparedText(block.text or "" for block in by_program)
-        self._instructions = ComparedText(block.text or "" for block, _ in instructing(compaction.before))
+        self._present = {block.id for block in remaining}
+        self._summary = ComparedText(one.text or "" for one in window if one.id in compaction.results)
+        self._remaining = ComparedText(one.text or "" for one, _ in instructing(remaining))
+        self._restored = ComparedText(one.text or "" for one in by_program)
+        self._instructions = ComparedText(one.text or "" for one, _ in instructing(compaction.before))
 
-    def fate_of(self, rule: Rule) -> RuleFate:
-        """Return what became of a rule."""
+    def fate_of(self, rule: Rule) -> tuple[RuleFate, str | None]:
+        """Return what became of a rule, and the clause of the summary that contradicts it."""
         stated, contradicting = self._summary.match(rule.text)
         if stated == "verbatim":
-            return "kept"
+            return "kept", None
         if contradicting is not None and not self._instructions.states(contradicting):
-            return "contradicted"  # and the summary does not just repeat another rule, or a later one
+            return "contradicted", contradicting.text  # the summary does not just repeat another or a later rule
         if rule.block in self._present or self._remaining.has(rule.text):
-            return "kept"
+            return "kept", None
         if self._restored.match(rule.text).match in ("verbatim", "reworded"):
-            return "restored"
-        return "reworded" if stated == "reworded" else "lost"
-
-
-def _unrecorded(blocks: Iterable[Block]) -> tuple[RuleSource, ...]:
-    """Return the sources of which no block has text."""
-    recorded = {source for _, source in instructing(blocks)}
-    return tuple(source for source in RULE_SOURCES if source not in recorded)
+            return "restored", None
+        return "reworded" if stated == "reworded" else "lost", None

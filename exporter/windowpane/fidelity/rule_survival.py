@@ -1,16 +1,16 @@
 """Rules followed through the compactions of a session: kept, reworded, put back by the agent's program, or lost.
 
-A compaction is looked at in the first call after it. Content that neither was in the window nor is the summary
-was added in between: rules in it were put back by the agent's program, as far as the user did not type it.
-Nothing is assumed of what a program puts back. A rule that an earlier compaction lost is not lost again, but
-stays in the count by the number of compactions.
+A compaction is looked at in the first call after it, or in a later one while memory is not back. Content that
+neither was in the window nor is the summary was added in between: rules in it were put back by the agent's
+program, as far as the user did not type it. Nothing is assumed of what a program puts back. A rule that an
+earlier compaction lost is not lost again, but stays in the count by the number of compactions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import ContentCompressed, Event, RulesFollowed
 from windowpane.core.protocols import Digester
@@ -20,6 +20,8 @@ from windowpane.core.window.blocks import Block
 if TYPE_CHECKING:
     from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 
+PUT_BACK_CALLS: Final = 5
+"""Calls after a compaction in which memory may come back: the rules of a folder do when a file of it is read."""
 Defer = Callable[[Callable[[], RulesFollowed], int], bool]
 """Runs a measurement of so many characters later; False if too many wait."""
 
@@ -32,7 +34,7 @@ class RuleFollower:
         self._tracker = tracker
         self._digest = digest
         self._defer = defer
-        self._count = 0
+        self._count = self._calls = 0
         self._pending: ObservedCompaction | None = None
         self._record: RuleRecord | None = None
         tracker.compression_listeners.append(self._compressed)
@@ -41,33 +43,33 @@ class RuleFollower:
         data = event.data
         if not isinstance(data, ContentCompressed) or data.strategy != "compaction":
             return
-        from windowpane.fidelity.rule_record import ObservedCompaction  # few sessions are compacted
+        from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord  # few sessions are compacted
 
+        self._record = self._record or RuleRecord(self._digest)
         self.finish(event.at)
-        self._count += 1
+        self._count, self._calls = self._count + 1, 0
         tracker, results = self._tracker, frozenset(data.results)
         remaining = tuple(block for block in tracker.window if block.id not in results)
         self._pending = ObservedCompaction(
             event.event_id, self._count, tracker.window_id, tuple(removed), remaining, results
         )
-        tracker.on_call = self.finish
+        tracker.on_call = partial(self._called, removed)
+
+    def _called(self, removed: Sequence[Block], at: float | None) -> None:
+        self._calls += 1
+        memory = {one.digest for one in removed if one.content_type == "memory_injection" and one.text}
+        if self._calls == PUT_BACK_CALLS or memory <= {one.digest for one in self._tracker.window}:
+            self.finish(at)
 
     def finish(self, at: float | None = None) -> None:
-        """Measure the last compaction, once the first call after it is complete or none can follow."""
+        """Measure the last compaction, once enough calls followed or none can follow."""
         tracker, pending, self._pending = self._tracker, self._pending, None
         tracker.on_call = None
-        if pending is None or pending.window_id != tracker.window_id:  # the user started anew
-            return
-        measure = partial(self._measure, pending, tuple(tracker.window))
+        if self._record is None or pending is None or pending.window_id != tracker.window_id:
+            return  # nothing was compacted, or the user started anew
+        measure = partial(self._record.measure, pending, tuple(tracker.window))
         if self._defer is None:
             tracker.record(measure(), at)
         elif not self._defer(measure, sum(block.chars for block in (*pending.removed, *pending.remaining))):
             reason = "too many evaluations wait"
             tracker.record(RulesFollowed(pending.of, pending.number, reason=reason), at)
-
-    def _measure(self, compaction: ObservedCompaction, window: Sequence[Block]) -> RulesFollowed:
-        from windowpane.fidelity.rule_record import RuleRecord
-
-        if self._record is None:
-            self._record = RuleRecord(self._digest)
-        return self._record.measure(compaction, window)

@@ -2,8 +2,7 @@
 
 A rule fixes how the agent has to act whenever a situation arises: what it never or always does, asks before, is
 limited to. A request for one step, a question, a description, quoted code and tool output are not rules. Rules
-are recognized by the grammar of a sentence, without a model, in English, German, French, Spanish, Chinese and
-Japanese.
+are recognized by the grammar of a sentence, without a model.
 """
 
 from __future__ import annotations
@@ -35,6 +34,34 @@ HEAD_CHARACTERS: Final = 600
 """Characters at the start of a text by which its kind is recognized."""
 MAXIMUM_TEXT: Final = 400_000
 """Characters of one block that are read."""
+_NOT_INSTRUCTIONS: Final = pattern_of("not_instructions")
+NOTICE_CHARACTERS: Final = 400
+"""Shorter content that a hook adds, without lists and headings, is about the moment."""
+_MARKDOWN: Final = re.compile(r"(?m)^\s*(?:[-*+#>]|\d{1,3}[.)])\s")
+_REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
+_SPECIFICATION: Final = pattern_of("specification")
+"""A specification, a design or its tasks: it obliges the product, not the agent."""
+_PROMPT: Final = pattern_of("prompt_start")
+"""The start of a prompt that the user pastes or a command expands to."""
+_TYPED_END: Final = re.compile(r"(?<=[^\W_][.!?])(?<!e\.g\.|i\.e\.|etc\.)(?<! vs\.) +(?=[\"'`(]?[a-z])")
+_STEPS: Final = pattern_of("steps_title")
+_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
+_OUTPUT: Final = re.compile(
+    r"<((?:local-command|bash|command|ide|tool)[_-]\w+|task-notification|system-output|diff|examples?)\b"
+)
+"""The start of the output of a command, or of an example."""
+_LISTED: Final = re.compile(r"- [a-z][\w:.@/-]*: \S.{40,}$")
+_LOCATED: Final = re.compile(r"- [\w:.@/-]+: .*\((?:file|Tools): ")
+MAXIMUM_LISTED: Final = 5
+"""So many lines `- name: description` are a list of skills, agents or tools."""
+MAXIMUM_QUOTED: Final = 50_000
+"""Characters of one output in which its end is looked for."""
+_CODE: Final = re.compile(
+    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\((?:.*\)$|['\"])"
+    r"|^(?:import|from \S+ import|const|let \w+ =|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
+    r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
+)
+"""A line of code, data or markup, or the description of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +122,8 @@ def sentences_of(text: str) -> Iterator[str]:
 def _register_of(text: str, source: RuleSource) -> Register | None:
     """Return the register of a text; None if it does not instruct."""
     head = text[:HEAD_CHARACTERS].lstrip()
-    if _NOT_INSTRUCTIONS.match(head):
-        return None
-    if source == "memory" and (_SPECIFICATION.search(head) or _REQUIREMENT.search(text)):
+    is_design = source == "memory" and (_SPECIFICATION.search(head) or _REQUIREMENT.search(text))
+    if is_design or _NOT_INSTRUCTIONS.match(head):
         return None
     if source == "system":
         return "prompt"
@@ -105,19 +131,8 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
     return "request" if is_request and not _PROMPT.match(head) else "instructions"
 
 
-_NOT_INSTRUCTIONS: Final = pattern_of("not_instructions")
-NOTICE_CHARACTERS: Final = 400
-"""Shorter content that a hook adds, without lists and headings, is about the moment."""
-_MARKDOWN: Final = re.compile(r"(?m)^\s*(?:[-*+#>]|\d{1,3}[.)])\s")
-_REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
-_SPECIFICATION: Final = pattern_of("specification")
-"""A specification, a design or its tasks: it obliges the product, not the agent."""
-_PROMPT: Final = pattern_of("prompt_start")
-"""The start of a prompt that the user pastes or a command expands to."""
-
-
 def _passages(text: str) -> Iterator[Passage]:
-    """Yield the sentences of *text*, each with its place in lists and steps."""
+    """Yield the sentences of *text*, in chat with a small letter too, each with its place in lists and steps."""
     heading, in_steps, is_step = "", False, False
     for line in unwrapped(text):
         if not line or line.isspace():
@@ -126,26 +141,14 @@ def _passages(text: str) -> Iterator[Passage]:
         item = mark is not None and mark["item"] is not None
         is_heading = not item and _HEADING.match(line) is not None
         is_step = (item and mark is not None and mark["number"] is not None) or (is_step and line[0].isspace())
-        sentences = [plain(unit) for unit in units(line)]
+        sentences = [plain(part) for unit in units(line) for part in _TYPED_END.split(unit)]
         for sentence in sentences:
             if len(sentence) >= MINIMUM_CHARACTERS and not _CODE.search(sentence):
-                yield Passage(sentence, heading if item else "", is_heading, item, is_step or in_steps)
+                yield Passage(sentence, heading if item else "", is_heading, is_step or in_steps)
         if is_heading or (not item and line.rstrip().endswith((":", ":**", "："))):
             heading = sentences[-1] if sentences else ""
         if is_heading:
             in_steps = _STEPS.match(line) is not None
-
-
-_STEPS: Final = pattern_of("steps_title")
-_HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
-_OUTPUT: Final = re.compile(
-    r"<((?:local-command|bash|command|ide|tool)[_-]\w+|task-notification|system-output|diff|examples?)\b"
-)
-"""The start of the output of a command, or of an example."""
-_LISTED: Final = re.compile(r"- [a-z][\w:.@/-]*: \S.{40,}$")
-_LOCATED: Final = re.compile(r"- [\w:.@/-]+: .*\((?:file|Tools): ")
-MAXIMUM_LISTED: Final = 5
-"""So many lines `- name: description` are a list of skills, agents or tools."""
 
 
 def _without_code(text: str) -> str:
@@ -188,13 +191,3 @@ def _unquoted(text: str) -> Iterator[str]:
             yield line
             continue
         yield ""
-
-
-MAXIMUM_QUOTED: Final = 50_000
-"""Characters of one output in which its end is looked for."""
-_CODE: Final = re.compile(
-    r"[{};\\]\s*$|^(?:RUN|COPY|ENV|ARG) \S|^[\w.]+\((?:.*\)$|['\"])"
-    r"|^(?:import|from|const|let|var|def|class|func|package|return)\s|=>|^\s*[{}<\[]"
-    r"|^/[/*]|^\w+: \w+$|^\w+=\S+$|^\d+:(?:\s|$)|^`[^`]*`(?:\s*[-–—:]|$)"
-)
-"""A line of code, data or markup, or the description of a command."""

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
-from windowpane.core.names import without_wrappers
+from windowpane.core.names import file_name, without_wrappers
 from windowpane.core.tracking.missteps import has_failed
-from windowpane.core.tracking.regret import access_of
+from windowpane.core.tracking.regret import access_of, changed_target
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.languages import DECISION, REASON, pattern_of
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, Passage, sentences, unwrapped
@@ -40,13 +40,21 @@ _EXIT_CODE: Final = re.compile(
 _FAULT: Final = pattern_of("fault")
 _TRIVIAL: Final = re.compile(r"^\s*(?:import|from|except|raise|catch|File \"|at )\b|^\s*Traceback|^\W*$")
 _PATCHED: Final = re.compile(r"\*\*\* (?:Update|Add) File: ([^\n\\\"]{1,300})")
-_FILE: Final = re.compile(r"[\w@.+~/-]{0,300}\w\.[A-Za-z]\w{0,9}")
+_FILE: Final = re.compile(r"…?(?:[A-Za-z]:)?[\w@.+~/\\-]{0,300}\w\.[A-Za-z]\w{0,9}")
 _COMMAND: Final = re.compile(r'"?(?:command|cmd|script)"?\s{0,4}:\s{0,4}')
 _OPEN: Final = frozenset({"pending", "in_progress", "open", "todo", "blocked", "not_started"})
 _PLAN_KEYS: Final = ("todos", "plan", "items", "tasks", "todo_list")
 _ITEM_KEYS: Final = ("content", "step", "title", "description", "text", "task", "subject")
 CUT_MARK: Final = re.compile(r"\n?\[… \d+ tokens [^\n]{0,400}…\]\n?")
 """Stands where a managed window cut a message or a result."""
+LATEST_BLOCKS: Final = 20
+"""Messages of the user and the model up to which open work is looked for: earlier work may be done."""
+_OPEN_LABEL: Final = f"(?:{pattern_of('open_label').pattern})"
+_OPEN_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN_LABEL}[*\s]*:?[*\s]*")
+"""A line that opens a list of open work."""
+_LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN_LABEL}\**:\**\s+(\S.{{3,240}})")
+_UNCHECKED: Final = re.compile(r"\s*[-*+] \[ \]\s+(\S.{3,240})")
+_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.{3,240})")
 
 
 class Fact(NamedTuple):
@@ -60,85 +68,64 @@ class Fact(NamedTuple):
 
 def situation(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the facts of *removed*: the newest of each kind."""
-    calls = {
-        block.tool_call_id: block for block in removed if block.content_type == "tool_call" and block.tool_call_id
-    }
+    results = _results(removed)
     yield from _goals(removed)
     yield from decisions(removed)
     yield from _open_work(removed)
-    yield from _failures(removed, calls)
-    changed = _last_files(_changed(removed))
+    yield from islice(_failures(results), MAXIMUM_FAILURES)
+    changed = _newest(_changed(removed))
     yield from changed
-    yield from _last_files(_read(removed, calls), excluded=changed)
+    names = {file_name(fact.text) for fact in changed}
+    yield from _newest(fact for fact in _read(results) if file_name(fact.text) not in names)
 
 
 def _goals(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the first sentence that the user wrote, and the first of the last message."""
-    heads = ((block, CUT_MARK.split(block.text or "", maxsplit=1)[0]) for block in removed if is_written(block))
-    stated = [
-        Fact("goal", first, block.id)
-        for block, head in heads
-        if (first := _first_statement(without_wrappers(head)))
-    ]
+    stated: list[Fact] = []
+    for block in filter(is_written, removed):
+        head = without_wrappers(CUT_MARK.split(block.text or "", maxsplit=1)[0])
+        texts = (one.strip("#*- ")[:MAXIMUM_CHARACTERS] for one in islice(sentences(head[:4_000]), 20))
+        if first := min(filter(_is_statement, texts), key=lambda text: text.endswith(":"), default=""):
+            stated.append(Fact("goal", first, block.id))
     yield from stated if len(stated) < 3 else (stated[0], stated[-1])
 
 
 def is_written(block: Block) -> bool:
     """Return whether the user wrote a message, not the agent's program, which starts its own with a tag."""
-    return (
-        block.content_type == "user_message"
-        and bool(block.text)
-        and not (block.text or "").lstrip().startswith("<")
-    )
-
-
-def _first_statement(text: str) -> str:
-    heads = [sentence.strip("#*- ")[:MAXIMUM_CHARACTERS] for sentence in islice(sentences(text[:4_000]), 20)]
-    stated = filter(_is_statement, heads)
-    return min(stated, key=lambda head: head.endswith(":"), default="")
+    text = block.text or ""
+    return block.content_type == "user_message" and bool(text) and not text.lstrip().startswith("<")
 
 
 def _is_statement(text: str) -> bool:
-    return Passage(text).weight >= 3
+    return sum(Passage(text).weights.values()) >= 3
 
 
 def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_reason: bool = True) -> list[Fact]:
     """Return the newest sentences of the model and the user that decide something, and give the reason."""
-    texts = (block for block in reversed(removed) if block.content_type in MESSAGE_TYPES)
     newest = (
         (block, one[:DECISION_CHARACTERS])
-        for block in texts
-        if DECISION.search(text := block.text or "")
+        for block in reversed(removed)
+        if block.content_type in MESSAGE_TYPES and DECISION.search(text := block.text or "")
         for one in reversed([*sentences(text)])
     )
     facts = {
-        sentence: Fact("decision", sentence.strip("#*- "), block.id)
+        sentence: Fact("decision", sentence.replace("**", "").strip("#*- "), block.id)
         for block, sentence in islice(newest, SCANNED_SENTENCES)
-        if DECISION.search(sentence) and (not with_reason or REASON.search(sentence))
+        if DECISION.search(sentence) and (not with_reason or (REASON.search(sentence) and sentence[-1:] != ":"))
     }
     return [fact for fact in islice(facts.values(), most) if _is_statement(fact.text)]
 
 
 def _open_work(removed: Sequence[Block]) -> Iterator[Fact]:
-    """Yield the items of the agent's last plan that are not done; without a plan what messages list as open."""
-    plans = (block for block in reversed(removed) if block.content_type == "tool_call")
-    for block in plans:
-        items = list(_items(block.text or "")) if '"status"' in (block.text or "") else []
-        if items:
-            undone = [Fact("open_work", text, block.id) for text, done in items if not done]
-            yield from undone[:MAXIMUM_OPEN]
+    """Yield the open items of the agent's plan; without one in the latest blocks what messages list as open."""
+    seen = 0
+    for block in reversed(removed):
+        seen += block.content_type in MESSAGE_TYPES
+        if seen <= LATEST_BLOCKS and block.content_type == "tool_call" and (items := [*_items(block.text or "")]):
+            undone = (Fact("open_work", text, block.id) for text, done in items if not done)
+            yield from islice(undone, MAXIMUM_OPEN)
             return
     yield from (Fact("open_work", line) for line in open_work(removed)[-MAXIMUM_OPEN:])
-
-
-LATEST_BLOCKS: Final = 20
-"""Messages of the user and the model that are searched for open work: earlier ones may be done."""
-_OPEN_LABEL: Final = f"(?:{pattern_of('open_label').pattern})"
-_OPEN_TITLE: Final = re.compile(rf"(?i)[#*\s]*{_OPEN_LABEL}[*\s]*:?[*\s]*")
-"""A line that opens a list of open work."""
-_LABELED: Final = re.compile(rf"(?i)\s*(?:[-*+]|\d+[.)])?\s*\**{_OPEN_LABEL}\**:\**\s+(\S.{{3,240}})")
-_UNCHECKED: Final = re.compile(r"\s*[-*+] \[ \]\s+(\S.{3,240})")
-_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(\S.{3,240})")
 
 
 def open_work(blocks: Sequence[Block]) -> list[str]:
@@ -164,7 +151,7 @@ def _open_lines(text: str) -> Iterator[str]:
 def _items(arguments: str) -> Iterator[tuple[str, bool]]:
     """Yield the items of a plan with whether each is done."""
     try:
-        data: Any = json.loads(arguments)
+        data: Any = json.loads(arguments) if '"status"' in arguments else None
     except ValueError:
         return
     lists = (data.get(key) for key in _PLAN_KEYS) if isinstance(data, dict) else ()
@@ -175,30 +162,35 @@ def _items(arguments: str) -> Iterator[tuple[str, bool]]:
                 yield text[:MAXIMUM_CHARACTERS], status not in _OPEN
 
 
-def _failures(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fact]:
-    """Yield the commands that failed and did not succeed later, the newest first."""
-    last: dict[str, Fact | None] = {}
-    for block in removed:
-        if block.content_type != "tool_result" or not block.text:
-            continue
-        call = calls.get(block.tool_call_id or "")
-        if call is None or not (command := _command(call)):
-            continue
-        key = " ".join(command.split()[:3])
-        last.pop(key, None)
-        last[key] = None
-        if has_failed(block.text, call) and (finding := finding_of(block.text)):
-            last[key] = Fact("failed_command", f"{command}: {finding}", block.id)
-    yield from islice(filter(None, reversed(last.values())), MAXIMUM_FAILURES)
+def _results(removed: Sequence[Block]) -> list[tuple[Block, Block | None]]:
+    """Return the results of tools with their calls, the newest first."""
+    calls = {block.tool_call_id: block for block in removed if block.content_type == "tool_call"}
+    results = (block for block in reversed(removed) if block.content_type == "tool_result")
+    return [(block, calls.get(block.tool_call_id) if block.tool_call_id else None) for block in results]
+
+
+def _failures(results: Sequence[tuple[Block, Block | None]]) -> Iterator[Fact]:
+    """Yield the commands that failed and did not succeed later."""
+    run = {""}
+    for block, call in results:
+        output = block.text or ""
+        command = _command(call) if output and call is not None else ""
+        program = " ".join(re.split(r"&&|;", re.split(r"[\"'$<]", command)[0])[-1].split()[:3])
+        if program not in run and has_failed(output, call) and (finding := finding_of(output)):
+            yield Fact("failed_command", f"{command[:160]}: {finding}", block.id)
+        run.add(program)
 
 
 def finding_of(output: str) -> str:
     """Return the line of an output that names the fault; empty where none does."""
     is_long = len(output) > 2 * READ_CHARACTERS
     text = f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}" if is_long else output
-    lines = [line.strip() for line in text.split("\n") if _FAULT.search(line) and not _TRIVIAL.match(line)]
-    faults = [line for line in lines if not _EXIT_CODE.match(line) and Passage(line[:MAXIMUM_CHARACTERS]).exact]
-    return (faults or [""])[-1][:MAXIMUM_CHARACTERS]
+    faults = [
+        line.strip()[:MAXIMUM_CHARACTERS]
+        for line in text.split("\n")
+        if _FAULT.search(line) and not _TRIVIAL.match(line) and not _EXIT_CODE.match(line.strip())
+    ]
+    return next(filter(_is_statement, faults), "") if any(Passage(line).exact for line in faults) else ""
 
 
 def _command(call: Block) -> str:
@@ -212,42 +204,32 @@ def _command(call: Block) -> str:
     except ValueError:
         return call.target or ""
     command = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else ""
-    return " ".join(command.split())[:160]
+    return " ".join(command.split())
 
 
 def _changed(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the files that calls changed, the newest first."""
     for block in reversed(removed):
-        if block.content_type != "tool_call":
-            continue
-        paths = _PATCHED.findall(block.text or "")
-        if not paths and block.target and access_of(block) == "changes":
-            paths = [block.target]
-        yield from (Fact("changed_file", path, block.id) for path in reversed(paths) if _FILE.fullmatch(path))
+        if block.content_type == "tool_call":
+            paths = _PATCHED.findall(block.text or "") or [changed_target(block) or ""]
+            yield from (Fact("changed_file", path, block.id) for path in reversed(paths) if _FILE.fullmatch(path))
 
 
-def _read(removed: Sequence[Block], calls: dict[str, Block]) -> Iterator[Fact]:
-    """Yield the files whose content calls returned, the newest first."""
-    for block in reversed(removed):
-        if block.content_type == "tool_result":
-            call = calls.get(block.tool_call_id or "", block)
-            if call.target and access_of(call) == "reads":
-                paths = [word for word in (*_command(call).split(), call.target) if _FILE.fullmatch(word)]
-                if paths:
-                    yield Fact("read_file", paths[-1], block.id)
+def _read(results: Sequence[tuple[Block, Block | None]]) -> Iterator[Fact]:
+    """Yield the files whose content calls returned."""
+    for block, caller in results:
+        call = caller or block
+        if call.target and access_of(call) == "reads":
+            paths = [word for word in (*_command(call).split(), call.target) if _FILE.fullmatch(word)]
+            yield from (Fact("read_file", path, block.id) for path in paths[-1:])
 
 
-def _last_files(files: Iterable[Fact], excluded: Iterable[Fact] = ()) -> list[Fact]:
-    names = {base_name(fact.text) for fact in excluded}
+def _newest(files: Iterable[Fact]) -> list[Fact]:
+    """Return the first of *files*, each once."""
     facts: dict[str, Fact] = {}
     for fact in files:
-        if base_name(fact.text) not in names:
+        if not any(one.endswith(f"/{fact.text}") or fact.text.endswith(f"/{one}") for one in facts):
             facts.setdefault(fact.text, fact)
         if len(facts) == MAXIMUM_FILES:
             break
     return list(facts.values())
-
-
-def base_name(path: str) -> str:
-    """Return the last part of a path."""
-    return path.rsplit("/", 1)[-1]

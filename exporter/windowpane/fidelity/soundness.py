@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import pattern_of, stem, vocabulary_of
 from windowpane.fidelity.passages import Passage, Span, Term, terms_of
-from windowpane.fidelity.quantities import is_number, quantity_of
+from windowpane.fidelity.quantities import Quantity, is_number, quantity_of
 from windowpane.fidelity.rule_comparison import ComparedText, read_clause
 
 Kind = Literal["wrong_number", "wrong_name", "reversed"]
@@ -57,14 +57,8 @@ MINIMUM_CONTEXT: Final = 2
 """Words, not names or numbers, of a statement whose values are compared."""
 MAXIMUM_BETWEEN: Final = 24
 """Characters between a word and the number that it is set to."""
-_SET: Final = re.compile(
-    r"[=:为是はを]|\b(?:at|to|of|is|are|be|auf|bei|ist|sind|à|est|sont|en|es|son)\b", re.IGNORECASE
-)
+_SET: Final = pattern_of("set")
 _INSTEAD: Final = re.compile(pattern_of("instead").pattern)
-REJECTED_FIRST: Final = "ではなく"
-"""The phrase behind what is not chosen."""
-WEB: Final = "//"
-"""Start of a web address without its scheme."""
 _COMPONENT: Final = re.compile(r"[.:/–-]")
 
 
@@ -91,31 +85,26 @@ def contradictions(
         return
     support = _Support(sources)
     passages = {text: Passage(text) for text in islice(dict.fromkeys(statements), MAXIMUM_STATEMENTS)}
-    seen: set[tuple[str, str]] = set()
-    wrong = (
-        _wrong_values(unit, replacement, support, own.text)
-        for own in passages.values()
-        for unit in (own, *_clauses(own), *_settings(own))
-    )
-    for one in chain(_altered_names(passages.values(), replacement, support), *wrong):
-        if (one.value, one.replaced_by) not in seen:
-            seen.add((one.value, one.replaced_by))
-            yield one
+    wrong: dict[tuple[str, str], Contradiction] = {}
+    values = (_wrong_values(unit, replacement, support) for own in passages.values() for unit in _units(own))
+    for one in chain(_altered_names(passages.values(), replacement, support), *values):
+        wrong.setdefault((one.value, one.replaced_by), one)
+    yield from wrong.values()
     yield from _exchanges(passages.values(), replacement, sources)
     yield from _reversals(binding, replacement.text, passages)
 
 
-def _choices(passage: Passage) -> Iterator[tuple[frozenset[str], frozenset[str], str]]:
-    """Yield the terms on both sides of `instead of`, those of what is chosen first, with the text around."""
+def _choices(passage: Passage) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+    """Yield the terms, as written, on both sides of `instead of`, what is chosen first, with the text around."""
     for match in _INSTEAD.finditer(passage.text):
         at = match.end() if match["changed"] else match.start()
-        before = [*terms_of(passage.text[max(0, at - SUPPORT_CHARACTERS) : at])][-CONTEXT:]
-        after = islice(terms_of(passage.text[match.end() : match.end() + SUPPORT_CHARACTERS]), CONTEXT)
-        first, second = (frozenset(one.text for one in side) for side in (before, after))
-        if match["changed"] or match.group() == REJECTED_FIRST:
+        before, after = passage.text[:at][-SUPPORT_CHARACTERS:], passage.text[match.end() :][:SUPPORT_CHARACTERS]
+        first = {one.text: before[one.start : one.end] for one in [*terms_of(before)][-CONTEXT:]}
+        second = {one.text: after[one.start : one.end] for one in islice(terms_of(after), CONTEXT)}
+        if match.lastgroup:
             first, second = second, first
         if first and second:
-            yield first - second, second - first, passage.around(match.start(), match.end())
+            yield first, second, passage.around(match.start(), match.end())
 
 
 def _exchanges(
@@ -126,71 +115,68 @@ def _exchanges(
     claims = list(_choices(replacement)) if stated else []
     for statement, first, second, _ in stated:
         for other_first, other_second, claim in claims:
-            chosen, rejected = first & other_second, second & other_first
+            shared = first.keys() & second.keys() | other_first.keys() & other_second.keys()
+            chosen = {term: text for term, text in first.items() if term in other_second and term not in shared}
+            rejected = {term: text for term, text in second.items() if term in other_first and term not in shared}
             if chosen and rejected and not _has_choice(sources, rejected, chosen):
-                yield Contradiction("reversed", statement, claim)
+                values = " ".join(chosen.values()), " ".join(rejected.values())
+                yield Contradiction("reversed", statement, claim, *values)
 
 
-def _has_choice(sources: Iterable[str], chosen: frozenset[str], rejected: frozenset[str]) -> bool:
+def _has_choice(sources: Iterable[str], chosen: Iterable[str], rejected: Iterable[str]) -> bool:
     first, second = ("|".join(map(re.escape, side)) for side in (chosen, rejected))
     pattern = re.compile(rf"(?i:{first})[^.\n]{{0,40}}(?:{_INSTEAD.pattern})[^.\n]{{0,40}}(?i:{second})")
     return any(pattern.search(source) for source in sources)
 
 
-def _clauses(statement: Passage) -> list[Passage]:
-    """Return the clauses of a statement that has several."""
-    parts = [statement.part(start, end) for start, end in statement.clauses() if end - start >= MINIMUM_CLAUSE]
-    return parts if len(parts) > 1 else []
-
-
-def _settings(statement: Passage) -> Iterator[Passage]:
-    """Yield each word with the number that it is set to: `retries at 17`, `timeout = 30`."""
-    for position in range(1, len(statement.terms)):
-        if len(statement.terms) > 2 and _is_setting(statement, position):
-            yield statement.part(position - 1, position + 1)
+def _units(statement: Passage) -> Iterator[Passage]:
+    """Yield a statement, its clauses if it has several, and each word with its number: `retries at 17`."""
+    yield statement
+    clauses = [part for part in statement.clauses() if len(part.terms) >= MINIMUM_CLAUSE]
+    yield from clauses if len(clauses) > 1 else ()
+    for position in statement.exact if len(statement.terms) > 2 else ():
+        if _is_setting(statement, position):
+            yield Passage(statement.text, statement.terms[position - 1 : position + 1])
 
 
 def _is_setting(passage: Passage, position: int) -> bool:
     """Return whether the number at *position* is the value of the word before it, not its label (`phase 1`)."""
-    if not 0 < position < len(passage.terms) or passage.terms[position].kind != "number":
+    pair = passage.terms[max(0, position - 1) : position + 1]
+    if [term.kind for term in pair] != ["word", "number"]:
         return False
-    before = passage.terms[position - 1]
-    between = passage.text[before.end : passage.terms[position].start]
-    return before.kind == "word" and len(between) <= MAXIMUM_BETWEEN and _SET.search(between) is not None
+    between = passage.text[pair[0].end : pair[1].start]
+    return len(between) <= MAXIMUM_BETWEEN and _SET.search(between) is not None
 
 
-def _wrong_values(
-    statement: Passage, replacement: Passage, support: _Support, whole: str
-) -> Iterator[Contradiction]:
-    """Yield the values that *replacement* has in place of those of a statement, or of a part of the *whole*."""
+def _wrong_values(statement: Passage, replacement: Passage, support: _Support) -> Iterator[Contradiction]:
+    """Yield the values that *replacement* has in place of those of a statement or a part of one."""
     if sum(term.kind == "word" for term in statement.terms) < MINIMUM_CONTEXT and not _is_setting(statement, 1):
         return
     for position in statement.exact[:MAXIMUM_VALUES]:
         value = statement.terms[position]
+        kind: Kind = "wrong_number" if is_number(value) else "wrong_name"
         least = RESTATED if is_number(value) else REPEATED
         for span in replacement.spans(statement, least=least, without=value.text):
             other = _other_value(statement, position, replacement, span)
             if other is not None and not support.has(other):
-                kind: Kind = "wrong_number" if is_number(other.value) else "wrong_name"
-                claim = replacement.excerpt(span.start, span.end)
                 texts = value.text, other.value.text
-                if other.unit:
-                    texts = f"{texts[0]} {quantity_of(statement, position).unit}", f"{texts[1]} {other.unit}"
-                yield Contradiction(kind, whole, claim, *texts)
+                if unit := other.quantity.unit:
+                    texts = f"{value.text} {quantity_of(statement, position).unit}", f"{other.value.text} {unit}"
+                first, last = replacement.terms[span.start], replacement.terms[span.end - 1]
+                yield Contradiction(kind, statement.text, replacement.around(first.start, last.end), *texts)
 
 
 class _Other(NamedTuple):
     """Another value in the place of a statement's."""
 
     value: Term
-    spellings: tuple[str, ...]
-    unit: str
-    """Its unit where that is what differs."""
+    quantity: Quantity
+    """With its unit where that is what differs."""
     shared: frozenset[str]
     """Terms around it that are also around the statement's."""
     touched: frozenset[tuple[int, str]]
     """Those of them right next to both values, before (-1) or after (1)."""
-    is_exchanged: bool = False
+    is_exchanged: bool
     """True for another value of the statement, next to the terms of this one."""
     quoted_characters: int = 0
     """Length of the statement where the replacement quotes it, else 0."""
@@ -199,50 +185,48 @@ class _Other(NamedTuple):
 def _other_value(statement: Passage, position: int, replacement: Passage, span: Span) -> _Other | None:
     """Return the value that *span* has in the place of one of *statement*; None if it has none, or that one."""
     term, own = statement.terms[position], quantity_of(statement, position)
-    context = _context(statement, position)
     expected = _touching(statement, position)
-    if not expected:
+    near = range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE))
+    quantities = {
+        at: quantity_of(replacement, at)
+        for at in near
+        if (one := replacement.terms[at]).kind in ("number", "name")
+        and is_number(one) == is_number(term)
+        and (len(statement.terms) > 2 or _is_setting(replacement, at))
+    }
+    same = [at for at, quantity in quantities.items() if own.is_same(quantity)]
+    if not expected or any(expected & _touching(replacement, at) for at in same):
         return None
-    is_setting = len(statement.terms) == 2
-    is_alone = sum(one.kind == "number" for one in statement.terms) == 1
-    best: _Other | None = None
-    has_same = False
-    for at in range(max(0, span.start - EDGE), min(len(replacement.terms), span.end + EDGE)):
-        one = replacement.terms[at]
-        if (
-            one.kind not in ("number", "name")
-            or is_number(one) != is_number(term)
-            or (is_setting and not _is_setting(replacement, at))
-        ):
-            continue
-        beside = _touching(replacement, at)
-        if own.is_same(other := quantity_of(replacement, at)):
-            has_same = True
-            if expected & beside:
-                return None
-            continue
-        touched = expected & beside
-        if not is_number(one):
-            is_whole = len(touched) == 2 and len(statement.terms) > CONTEXT
-            is_replacing = is_whole or (
-                _is_alike(one.text, term.text) and bool(touched or _restates(replacement, at, statement))
-            )
-        else:
-            is_replacing = bool(touched) or (is_alone and _restates(replacement, at, statement))
-        is_exchanged = one.text in statement and one.text != term.text
-        is_part = one.text != term.text and term.text in _COMPONENT.split(one.text)
-        if not is_replacing or is_part or (is_exchanged and len(touched) < 2):
-            continue
-        shared = context & _context(replacement, at)
-        if len(shared) >= min(2, len(context)) and (best is None or len(shared) > len(best.shared)):
-            unit = other.unit if one.text == term.text else ""
-            best = _Other(one, other.spellings, unit, shared, touched, is_exchanged)
-    if best is None or (has_same and len(best.touched) < 2) or (best.is_exchanged and not has_same):
+    others = (_replacing(statement, position, replacement, at) for at in quantities if at not in same)
+    best = max(filter(None, others), key=lambda other: len(other.shared), default=None)
+    if best is None or (same and len(best.touched) < 2) or (best.is_exchanged and not same):
         return None
     if span.share < VERBATIM or best.is_exchanged or term.kind == "name":
         return best
-    whole = {one.text for one in replacement.terms[span.start : span.end]} & statement.distinct
+    whole = {one.text for one in replacement.terms[span.start : span.end]} & statement.positions.keys()
     return best._replace(shared=frozenset(whole), quoted_characters=len(statement.text))
+
+
+def _replacing(statement: Passage, position: int, replacement: Passage, at: int) -> _Other | None:
+    """Return the value at a place of the replacement if it stands where the statement has its own."""
+    value, other = statement.terms[position].text, replacement.terms[at]
+    touched = _touching(statement, position) & _touching(replacement, at)
+    context = _context(statement, position)
+    shared = context & _context(replacement, at)
+    is_exchanged = other.text in statement.positions and other.text != value
+    is_part = other.text != value and value in _COMPONENT.split(other.text)
+    if is_part or (is_exchanged and len(touched) < 2) or len(shared) < min(2, len(context)):
+        return None
+    is_alone = not is_number(other) or sum(one.kind == "number" for one in statement.terms) == 1
+    is_between = len(touched) == 2 and len(statement.terms) > CONTEXT
+    if not (is_number(other) or is_between or _is_alike(other.text, value)):
+        return None
+    if not (touched or (is_alone and _restates(replacement, at, statement))):
+        return None
+    quantity = quantity_of(replacement, at)
+    if other.text != value:
+        quantity = quantity._replace(unit="")
+    return _Other(other, quantity, shared, touched, is_exchanged)
 
 
 def _is_alike(one: str, other: str) -> bool:
@@ -258,7 +242,7 @@ def _restates(replacement: Passage, position: int, statement: Passage) -> bool:
     """Return whether the clause around a value has only this value, and words that the statement has too."""
     own = replacement.terms[position]
     around = [one for one in replacement.sentence_at(position) if one is not own]
-    shared = sum(one.text in statement for one in around)
+    shared = sum(one.text in statement.positions for one in around)
     is_only = all(one.kind != own.kind for one in around)
     return is_only and shared >= MINIMUM_CONTEXT and shared >= REPEATED * len(around)
 
@@ -271,9 +255,8 @@ def _touching(passage: Passage, position: int) -> frozenset[tuple[int, str]]:
 
 
 def _context(passage: Passage, position: int) -> frozenset[str]:
-    own = passage.terms[position].text
     near = passage.terms[max(0, position - CONTEXT) : position + CONTEXT + 1]
-    return frozenset(term.text for term in near if term.text != own)
+    return frozenset(term.text for term in near) - {passage.terms[position].text}
 
 
 def _reversals(binding: Iterable[str], replacement: str, stated: Iterable[str]) -> Iterator[Contradiction]:
@@ -290,19 +273,19 @@ def _altered_names(
 ) -> Iterator[Contradiction]:
     """Yield the names that no source has, where a statement has almost the same name."""
     real = {one.text: statement for statement in statements for one in statement.terms if one.kind == "name"}
-    names: dict[str, int] = {}
-    for position, term in enumerate(replacement.terms):
+    names: dict[str, Term] = {}
+    for term in replacement.terms:
         if term.kind == "name" and term.text not in real and ALTERED.fullmatch(term.text):
-            names.setdefault(term.text, position)
-    by_edge: dict[str, dict[str, None]] = {}
+            names.setdefault(term.text, term)
+    by_edge: dict[str, list[str]] = {}
     for other in real:
         for edge in _edges(other):
-            by_edge.setdefault(edge, {})[other] = None
-    for name, position in names.items():
+            by_edge.setdefault(edge, []).append(other)
+    for name, term in names.items():
         near = chain.from_iterable(by_edge.get(edge, ()) for edge in _edges(name))
         alike = next((other for other in near if _is_altered(name, other)), None)
         if alike is not None and not support.mentions(name):
-            claim = replacement.excerpt(position, position + 1)
+            claim = replacement.around(term.start, term.end)
             yield Contradiction("wrong_name", real[alike].text, claim, alike, name)
 
 
@@ -314,8 +297,6 @@ def _edges(name: str) -> tuple[str, str]:
 def _is_altered(name: str, real: str) -> bool:
     """Return whether two names differ in one place, where neither has what the other has added."""
     longest = max(len(name), len(real))
-    if abs(len(name) - len(real)) > (1 - ALIKE) * longest:
-        return False
     start, end = _shared_ends(name, real)
     if min(len(name), len(real)) == start + end:
         is_inside = start >= 2 and end >= MINIMUM_END
@@ -345,10 +326,10 @@ class _Support:
 
         A quoted statement needs both, and so does an exchanged value, with all the terms next to it.
         """
-        text = "|".join(map(re.escape, other.spellings))
+        text = "|".join(map(re.escape, other.quantity.spellings))
         is_count = is_number(other.value)
         start, end = (r"[A-Za-z0-9_.]", r"\d") if is_count else (r"\w", r"\w")
-        unit = rf"[ -]?{re.escape(other.unit)}" if other.unit else ""
+        unit = rf"[ -]?{re.escape(other.quantity.unit)}" if other.quantity.unit else ""
         pattern = re.compile(rf"(?<!{start})(?:{text}){unit}(?!{end})", re.IGNORECASE)
         words = [word.casefold() for word in other.shared]
         touching = [term.casefold() for _, term in other.touched]
@@ -376,7 +357,7 @@ class _Support:
         if any(name in source for source in self._sources):
             return True
         parts = [part.casefold() for part in _NAME_PART.findall(name)]
-        if name.startswith(WEB) or not all(map(str.isalpha, parts)):
+        if name.startswith("//") or not all(map(str.isalpha, parts)):
             return False
         return all(any(part in source for source in self._lowered) for part in parts)
 

@@ -11,7 +11,7 @@ import pytest
 from windowpane.store.records import BlockRow, SessionRow, TrendRow
 from windowpane_dashboard.charts.trends import trend_chart
 from windowpane_dashboard.queries.filters import TrendAddress
-from windowpane_dashboard.queries.tool_use import TOP, fill_frame, rest_text, top_frame
+from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame
 from windowpane_dashboard.queries.trends import (
     MAXIMUM_LINES,
     MEASURES,
@@ -103,9 +103,9 @@ def test_the_parts_of_a_window_sum_to_it() -> None:
     top = top_frame(fill)
     total = sum(one.tokens for one in blocks)
 
-    rest = total - top["tokens"].sum()
     assert len(top) == TOP
-    assert rest_text(fill) == f"The 6 other items: {rest} tokens, {rest / total:.0%}."
+    assert fill["tokens"].sum() == total
+    assert list(top["share"]) == list(top["tokens"] / total)
 
 
 def session(number: int, **values: Any) -> SessionRow:

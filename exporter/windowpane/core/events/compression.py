@@ -128,6 +128,8 @@ class RuleOutcome:
     """Compactions that it has been through, this one included."""
     text: str | None = None
     """Never serialized; content capture stores it under the digest."""
+    contradicted_by: str | None = None
+    """Clause of the summary that contradicts it; never serialized."""
 
 
 NO_RULES: Final = "no rules were found"

@@ -54,7 +54,7 @@ def call_target(arguments: str) -> str | None:
     start = arguments[:READ_CHARACTERS]
     file = _FILE.search(start) or _PATCHED.search(start)
     if file is not None:
-        return _redacted(_unescaped(file[1])[-MAXIMUM_TARGET_CHARACTERS:])
+        return _redacted(_end(_unescaped(file[1])))
     command = _COMMAND.search(start)
     if command is not None:
         return _redacted(_program(_unescaped(_script(command, start))))
@@ -82,7 +82,12 @@ def memory_file_of(content: str) -> str | None:
 
 def memory_path(path: str) -> str | None:
     """Return the end of the *path* of a memory file, redacted."""
-    return _redacted(path[-MAXIMUM_TARGET_CHARACTERS:])
+    return _redacted(_end(path))
+
+
+def _end(path: str) -> str:
+    """Return the end of a long path, with a mark in place of its start."""
+    return path if len(path) <= MAXIMUM_TARGET_CHARACTERS else f"…{path[1 - MAXIMUM_TARGET_CHARACTERS :]}"
 
 
 def _script(command: re.Match[str], arguments: str) -> str:

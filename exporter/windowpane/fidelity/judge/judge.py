@@ -31,7 +31,7 @@ from windowpane.fidelity.judge.questions import (
     questions_from,
     write_questions,
 )
-from windowpane.fidelity.probe import MINIMUM_COVERAGE, as_event, coverage_of, missing_text
+from windowpane.fidelity.probe import unevaluated, with_outcomes
 
 MINIMUM_READ: Final = 0.5
 """Share of the questions that must have a readable outcome for a score."""
@@ -91,12 +91,9 @@ class Judgment:
     @property
     def spread(self) -> float | None:
         """Difference between the highest and the lowest score of the repetitions; None below two."""
-        rounds = min((len(item.fates) for item in self.judged), default=0)
-        scores = [
-            sum(item.fates[number] == "kept" for item in self.judged) / len(self.judged)
-            for number in range(rounds)
-        ]
-        return max(scores) - min(scores) if rounds > 1 else None
+        rounds = zip(*(item.fates for item in self.judged), strict=False)
+        scores = [fates.count("kept") / len(fates) for fates in rounds]
+        return max(scores) - min(scores) if len(scores) > 1 else None
 
 
 class _Stopped(Exception):  # noqa: N818 (control flow: the model failed too often)
@@ -135,7 +132,7 @@ def judge(
 
 def _key(asker: _Asker, original: str, question: Question) -> Effect[str | None]:
     """Return the original's answer; None if it has none, or another one than expected."""
-    expected = read_answer(question.expected) if question.expected else None
+    expected = read_answer(question.expected)
     if question.expected and expected is None:
         return None
     if expected is not None and len(expected) >= LITERAL_CHARS and _plain(expected) in _plain(original):
@@ -152,16 +149,13 @@ def _judge_one(asker: _Asker, compressed: str, question: Question, key: str) -> 
     answers: list[str] = []
     for replicate in range(asker.replicates):
         answer = yield from asker.answer(question.text, compressed)
-        if answer is None:
-            continue
-        if not answer:
-            fates.append(asker.unknown)
-            answers.append("")
-            continue
-        agreed = yield from asker.agree(question.text, key, answer, replicate=replicate)
-        if agreed is not None:
-            fates.append("kept" if agreed == "yes" else "contradicted")
-            answers.append(answer)
+        fate = None if answer is None else asker.unknown
+        if answer:
+            agreed = yield from asker.agree(question.text, key, answer, replicate=replicate)
+            fate = None if agreed is None else "kept" if agreed == "yes" else "contradicted"
+        if fate is not None:
+            fates.append(fate)
+            answers.append(answer or "")
     return JudgedQuestion(question, key, tuple(fates), tuple(answers))
 
 
@@ -242,12 +236,6 @@ class JudgedCompression:
     carried: tuple[Question, ...] = ()
     """Questions with keys from earlier compressions, asked again, so that a chain is judged against its start."""
 
-    @property
-    def recoverable(self) -> bool:
-        """True if the model can see a handle that fetches originals."""
-        removed = {block.id for block in self.removed}
-        return any(block.handle is not None and block.replaces in removed for block in self.visible)
-
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -278,12 +266,9 @@ def judge_compression(
     Half of the questions at most come from earlier compressions.
     """
     removed = compression.removed
-    coverage = coverage_of(removed)
-    if coverage < MINIMUM_COVERAGE:
-        reason = missing_text(coverage)
-        return Evaluation(
-            FidelityEvaluated("judge", None, coverage, of=compression.event_id, judge=judge_name, reason=reason)
-        )
+    event = replace(unevaluated("judge", removed, of=compression.event_id), judge=judge_name)
+    if event.reason:
+        return Evaluation(event)
     original = text_of(removed)
     carried = compression.carried[-(limit // 2) :] if limit > 1 else ()
     room = limit - len(carried)
@@ -292,25 +277,22 @@ def judge_compression(
         fresh = yield from write_questions(original, limit=room)
     fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
+    removed_ids = {block.id for block in removed}
+    recoverable = any(one.handle is not None and one.replaces in removed_ids for one in compression.visible)
     judgment = yield from judge(
-        original,
-        text_of(compression.visible),
-        questions,
-        replicates=replicates,
-        recoverable=compression.recoverable,
+        original, text_of(compression.visible), questions, replicates=replicates, recoverable=recoverable
     )
     outcomes = [
         (item.question.kind, item.fate, f"{item.question.text} {item.key}", None) for item in judgment.judged
     ]
     event = replace(
-        as_event("judge", outcomes, coverage=coverage, digest=digest, of=compression.event_id),
+        with_outcomes(event, outcomes, digest),
         score=judgment.score,
+        reason=judgment.reason,
+        spread=judgment.spread,
         key_facts=judgment.shares.get("key_facts"),
         continuity=judgment.shares.get("continuity"),
         decisions=judgment.shares.get("decisions"),
-        judge=judge_name,
-        reason=judgment.reason,
-        spread=judgment.spread,
     )
     return Evaluation(event, judgment)
 

@@ -45,6 +45,8 @@ _WORDING: Final[dict[FactKind, tuple[QuestionKind, str]]] = {
     "decision": ("decision", "What was decided about {subject}, and why?"),
 }
 """Kinds and wordings of the questions about facts; a name has none, but a blank in its place."""
+MAXIMUM_PARTS: Final = 4
+"""Parts of a long text that questions are written about, spread over it."""
 _BLANK: Final = "____"
 
 
@@ -126,14 +128,10 @@ def _cloze(fact: Fact, blocks: Sequence[Block], kind: QuestionKind) -> Question 
             at = line.index(fact.text)
             start = max(0, at - LINE_CHARS // 2)
             excerpt = line[start : at + len(fact.text) + LINE_CHARS // 2].replace(fact.text, _BLANK)
-            if len(Passage(excerpt.replace(_BLANK, " ")).distinct) >= CONTEXT_WORDS:
+            if len(Passage(excerpt.replace(_BLANK, " ")).positions) >= CONTEXT_WORDS:
                 wording = f"Which name or path fills the blank in this line from the work: “{excerpt}”"
                 return Question(wording, kind, fact.text)
     return None
-
-
-MAXIMUM_PARTS: Final = 4
-"""Parts of a long text that questions are written about, spread over it."""
 
 
 def write_questions(text: str, *, limit: int = MAXIMUM_QUESTIONS) -> Effect[tuple[Question, ...]]:

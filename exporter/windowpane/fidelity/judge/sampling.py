@@ -20,11 +20,7 @@ from windowpane.core.window.blocks import Block
 from windowpane.effects.model_calls import MODEL_TIMEOUT_SECONDS, Model, model_name, run_effect
 from windowpane.effects.worker import Worker
 from windowpane.exceptions import ConfigurationError
-from windowpane.fidelity.judge.judge import (
-    Evaluation,
-    JudgedCompression,
-    judge_compression,
-)
+from windowpane.fidelity.judge.judge import Evaluation, JudgedCompression, judge_compression
 from windowpane.fidelity.judge.questions import Question
 
 IDLE_SECONDS: Final = 5.0
@@ -54,12 +50,11 @@ class JudgeSampling:
     def __post_init__(self) -> None:
         if not 0.0 <= self.rate <= 1.0:
             raise ConfigurationError("rate", f"{self.rate}", expected="0 to 1")
-        counts = {"questions": self.questions, "capacity": self.capacity, "max_calls": self.max_calls}
-        for name, count in counts.items():
-            if count is not None and count < 1:
-                raise ConfigurationError(name, f"{count}", expected=">= 1")
-        if self.replicates < MINIMUM_REPLICATES:
-            raise ConfigurationError("replicates", f"{self.replicates}", expected=f">= {MINIMUM_REPLICATES}")
+        least = {"questions": 1, "capacity": 1, "max_calls": 1, "replicates": MINIMUM_REPLICATES}
+        for name, minimum in least.items():
+            count = getattr(self, name)
+            if count is not None and count < minimum:
+                raise ConfigurationError(name, f"{count}", expected=f">= {minimum}")
 
 
 class CallsSpentError(Exception):
@@ -78,9 +73,8 @@ class SampledJudge:
         """Model calls so far."""
         self._judge = judge
         self._worker: Worker[Callable[[], object]] = Worker(
-            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS,
-            on_drop=self._drop,
-        )  # fmt: skip
+            "judge", self._work, capacity=self.sample.capacity, idle_seconds=IDLE_SECONDS, on_drop=self._drop
+        )
 
     def chooses(self, event_id: str) -> bool:
         """Return whether the compression of that event is in the sample; deterministic per id."""

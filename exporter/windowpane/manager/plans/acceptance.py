@@ -103,7 +103,7 @@ def _part(text: str, characters: int) -> str:
 def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float | None:
     """Return the share of the terms in *visible* that *removed* has, 0 to 1; None without any."""
     own, others = (
-        Passage("\n".join(block.text or "" for block in blocks)).distinct for blocks in (visible, removed)
+        Passage("\n".join(block.text or "" for block in blocks)).positions.keys() for blocks in (visible, removed)
     )
     return len(own & others) / len(own) if own and others else None
 
@@ -111,7 +111,7 @@ def terms_in_common(removed: Sequence[Block], visible: Sequence[Block]) -> float
 def states_nothing(text: str) -> bool:
     """Return whether *text* has neither a name or number nor a sentence: `ok`, `Done.`, `I understand`."""
     passage = Passage(text[: 4 * MAXIMUM_CHARACTERS])
-    return not passage.exact and len(passage.distinct) < MINIMUM_TERMS
+    return not passage.exact and len(passage.positions) < MINIMUM_TERMS
 
 
 def reply_rejection_reason(reply: str, proposed: ProposedSummary) -> str:

@@ -7,7 +7,7 @@ The index is filled in batches after the events are stored, so no agent waits fo
 read one by one. A search finds the events that contain all its words, of which the last may be a prefix.
 
 The cost of a search grows with what it finds, not with what is stored. A session is searched between its own
-first and last event, or read through if that is less work. The index itself is the engine's (`text_indexes`).
+first and last event, or read through if that is less work. The index itself is the engine's (`fts5`, `gin`).
 """
 
 from __future__ import annotations
