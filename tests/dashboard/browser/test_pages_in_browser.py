@@ -72,7 +72,7 @@ def test_a_deep_link_opens_the_turn_and_a_click_changes_it(site: Callable[..., A
 
     def click_pane() -> None:
         pane = _box(plot.locator(".nsewdrag").first)
-        page.mouse.click(pane["x"] + pane["width"] * 0.5, pane["y"] + pane["height"] * 0.6)
+        page.mouse.click(pane["x"] + pane["width"] * 0.52, pane["y"] + pane["height"] * 0.6)
 
     def click_mark() -> None:
         uid = plot.evaluate("plot => plot._fullData.find(trace => trace.name === 'needed again').uid")
