@@ -60,8 +60,10 @@ def item_name(tool: str, target: str | None) -> str:
 
 
 def end_of(target: str) -> str:
-    """Return the end of a long path, where its file is named, or a whole command."""
-    return target if len(target) <= TARGET_CHARACTERS else f"…{target[1 - TARGET_CHARACTERS :]}"
+    """Return the end of a long path, where its file is named, or the start of a long command or task."""
+    if len(target) <= TARGET_CHARACTERS:
+        return target
+    return f"{target[: TARGET_CHARACTERS - 1]}…" if " " in target else f"…{target[1 - TARGET_CHARACTERS :]}"
 
 
 def uses_frame(uses: Sequence[ToolUse]) -> pd.DataFrame:

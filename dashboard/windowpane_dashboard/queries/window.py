@@ -138,8 +138,8 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
             "what": [block_name(row) for row in rows],
             "preview": [row.preview or "" for row in rows],
             "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "needed again": pd.array([row.regretted_turn for row in rows], dtype="Int64"),
             "why": [_with_replacement(row, names) for row in rows],
+            "needed again": pd.array([row.regretted_turn for row in rows], dtype="Int64"),
             "block": [row.block_id for row in rows],
         }
     )

@@ -135,7 +135,7 @@ def _removed(removed: pd.DataFrame) -> None:
             "what": st.column_config.TextColumn(width=124),
             "preview": st.column_config.TextColumn("text", width=226),
             "removed": st.column_config.NumberColumn(width=68, help="at this turn"),
-            "needed again": st.column_config.NumberColumn(width=92, help="at this turn"),
             "why": st.column_config.TextColumn(width=196),
+            "needed again": st.column_config.NumberColumn(width=92, help="at this turn"),
         },
     )
