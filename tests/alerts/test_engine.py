@@ -520,12 +520,14 @@ def test_compaction_soon_names_level_and_evidence_and_repeats() -> None:
             compaction_tokens=167_000,
             compaction_evidence="documented",
             turns_until_compaction=8.0,
+            turns_until_compaction_p10=4.0,
+            turns_until_compaction_p90=20.0,
         )
     fired = session.fired(of="compaction_soon")
 
     assert [one.crossing_turn for one in fired] == [1, 13]
     assert fired[0].summary == (
-        "The agent compacts in 8 turns, at 167k tokens (as documented for this agent; 150k used)"
+        "The agent compacts in 8 turns (4–20), at 167k tokens (as documented for this agent; 150k used)"
     )
     assert [one.fired_turn for one in session.resolved(of="compaction_soon")] == [1]
 

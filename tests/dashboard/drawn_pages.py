@@ -10,12 +10,9 @@ from tests.dashboard.surfaces import StoredSession, Values, compared, of_row
 
 OpenPage = Callable[..., AppTest]
 
-METRICS = {
-    "Tokens added per turn": "velocity",
-    "Cost": "cost", "From the cache": "cached share",
-}  # fmt: skip
+METRICS = {"Cost": "cost"}
 SENTENCES: tuple[str, ...] = (
-    r"source \S+ · (?P<turns>[\d,]+) turns?",
+    r"model [^·]+ · (?:source \S+ · )?(?P<turns>[\d,]+) turns?",
     r"turns?, and turn (?P<open_turn>\d+) has not ended",
     r"; turn (?P<open_turn>\d+) has not ended",
     r"(?:in|turns) (?P<turns>[\d,]+) turns?[.;]",
@@ -53,7 +50,6 @@ def drawn_disagreements(session: StoredSession, open_page: OpenPage) -> list[str
         **of_row(session),
         "open turn": None if session.timeline.open_turn is None else str(session.timeline.open_turn),
         "burn rate": None if latest is None else latest.burn_rate,
-        "cached share": row.cache_read_tokens / row.input_tokens if row.input_tokens else None,
     }
     lines: list[str] = []
     for tab in ("blocks", "turns"):

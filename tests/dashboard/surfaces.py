@@ -285,7 +285,7 @@ def of_text_report(session: StoredSession) -> Values:
         r"   ?(?P<turns>[\d,]+) turns?, (?P<exchanges>[\d,]+) exchanges?, (?P<windows>[\d,]+) windows?",
         r"\] (?P<utilization>\S+) (?P<zone>\S+ \w+) (?P<used_tokens>≈?[\d.kM]+)/",
         r"limit (?P<limit>[\d,]+) tokens",
-        r"compacts at (?P<compaction_level>[\d.kM]+)",
+        r"compact(?:s|ed) at (?P<compaction_level>[\d.kM]+)",
         r"Removals (?P<blocks_evicted>[\d,]+) blocks?, (?P<tokens_evicted>[\d,]+) tokens",
         r"Compactions (?P<compressions>[\d,]+) accepted of (?P<attempted_compressions>[\d,]+)",
         r"Cache breaks (?P<cache_breaks>[\d,]+), (?P<cache_break_tokens>[\d.kM]+) tokens again",
@@ -305,19 +305,19 @@ def of_html_report(session: StoredSession) -> Values:
     }
     heading = re.search(r"<p class=lead>(.*?)</p>", page)
     lost = tiles["lost"][0].split(" of ")
+    window = next(tile for name, tile in tiles.items() if name.startswith("window "))
     return {
         "headline": html.unescape(heading[1]) if heading else "",
-        "utilization": tiles["window"][0],
-        "zone": tiles["window"][1],
+        "utilization": window[0],
+        "zone": window[1],
         "peak utilization": tiles["peak"][0],
         "peak tokens": tiles["peak"][1].removesuffix(" tokens"),
-        "velocity": tiles["added"][0],
         "tokens evicted": tiles.get("removed", ["0"])[0],
         **(dict(zip(("facts lost", "facts"), lost, strict=True)) if len(lost) == 2 else {}),
         "regrets": tiles["needed again"][0],
         "cost": tiles["cost"][0],
-        "cached share": tiles["cost"][1].removeprefix("cache "),
-    } | _matches(page, r"<span>turns <b>(?P<turns>[\d,]+) in (?P<exchanges>[\d,]+) exchange")
+        "cached share": tiles["cost"][1].removesuffix(" of input cached"),
+    } | _matches(page, r"<span>turns <b>(?P<turns>[\d,]+)<")
 
 
 def _matches(text: str, *patterns: str) -> dict[str, object]:
@@ -484,7 +484,7 @@ def of_compare_page(session: StoredSession) -> Values:
         "window, tokens": "limit", "turns": "turns", "window at its fullest": "peak utilization",
         "overflows": "overflows", "tokens sent": "tokens sent", "cost": "cost",
         "input from the cache": "cached share", "compactions": "compressions",
-        "rules, requests and files lost": "facts lost", "removed content needed again": "regrets",
+        "facts lost": "facts lost", "needed again": "regrets",
     }  # fmt: skip
     return {label: cells[name] for name, label in names.items()}
 

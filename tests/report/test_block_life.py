@@ -126,6 +126,15 @@ def test_the_replacement_and_the_way_back(
     assert (found.turn, found.block_id) == ((8, None) if replacement is None else (8, "b9"))
 
 
+def test_a_newer_version_is_one_step() -> None:
+    newer = replace(SUMMARY, content_type="unattributed")
+    steps = life_steps(life(replace(REMOVAL, kind="replaced", reason=""), newer))
+
+    assert [one.text for one in steps if one.step in ("removed", "replaced")] == [
+        "Replaced by content not in the recording of 90 tokens."
+    ]
+
+
 def test_content_that_was_needed_again() -> None:
     again = replace(life(REMOVAL), fetched_again=(BlockUse(11, 110.0, "u3", RESULT),))
 

@@ -111,6 +111,32 @@ def test_an_eviction_names_content_turns_and_reason() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("trigger", "method", "text"),
+    [
+        (
+            "pressure",
+            "extractive",
+            " because the window had filled: content of 10 tokens became 4, without a model",
+        ),
+        ("auto", "agent", " by the agent itself: content of 10 tokens became 4"),
+        ("max_ratio", "gpt-4o", " (max ratio): content of 10 tokens became 4, by gpt-4o"),
+    ],
+)
+def test_a_compaction_names_its_reason_and_its_author(trigger: str, method: str, text: str) -> None:
+    sizes = {"tokens_before": 10, "tokens_after": 4, "scope": "content"}
+    compressed = replace(
+        made(ContentCompressed),
+        strategy="compaction",
+        trigger=trigger,
+        outcome="accepted",
+        method=method,
+        **sizes,
+    )
+
+    assert describe_event(event(compressed)) == f"Compaction{text}."
+
+
 def test_an_eviction_of_unrecorded_blocks_is_not_nothing() -> None:
     text = describe_event(event(BlocksEvicted("truncated", (), 5_000, 5_000)))
 
@@ -212,7 +238,7 @@ def test_the_headline_of_a_session_names_its_problems() -> None:
 
     assert text == (
         "Red at turn 37, highest 93% of 100,000 tokens; 2 compactions contradicted 1 and lost 13 of 61 facts, "
-        "7 recoverable; 12 items removed, 18,400 tokens; "
+        "7 recoverable; another 12 items removed, 18,400 tokens; "
         "3 removed items were needed again (largest: resume.go, 8,497 tokens)."
     )
 

@@ -64,7 +64,7 @@ def trend_legend(ranged: Trends, palette: Palette) -> str:
         for line, (color, _, symbol) in line_looks(ranged, palette).items()
     )
     if ranged.releases:
-        items = chain(items, ["<span>▲ a new release</span>"])
+        items = chain(items, ["<span>┊ a new release</span>"])
     return f'<div style="display:flex;flex-wrap:wrap;gap:2px 16px;font-size:0.8rem">{"".join(items)}</div>'
 
 
@@ -99,8 +99,13 @@ def trend_chart(ranged: Trends, measure: TrendMeasure, palette: Palette) -> go.F
         x=list(ranged.releases), y=[0] * len(new), mode="markers", showlegend=False,
         hovertext=[escape_label(text) for text in new],
         hovertemplate="%{hovertext}<extra></extra>", cliponaxis=False,
-        marker={"symbol": "triangle-up", "size": 9, "color": palette.outline},
+        marker={"symbol": "line-ns", "size": 14, "line": {"width": 0}},
     )  # fmt: skip
+    for period in ranged.releases:
+        figure.add_shape(
+            type="line", x0=period, x1=period, y0=0, y1=1, yref="y domain", layer="below",
+            line={"width": 1, "dash": "dot", "color": palette.outline},
+        )  # fmt: skip
     first, last = _around(ranged.frame["period"])
     apply_layout(figure, palette, height=180, margin={"l": 52, "r": 20, "t": 8, "b": 26}, hovermode="closest")
     figure.update_layout(

@@ -30,8 +30,6 @@ WHOLE: Final = NumberFormat("localized")
 """Tokens, turns and counts in full: the format of every column without another one."""
 DOLLARS: Final = NumberFormat("$%.2f", formats.dollars)
 SHARE: Final = NumberFormat("percent", formats.percent)
-BAR_SHARE: Final = NumberFormat("percent")
-"""A share that the browser draws as a bar."""
 SMALL_SHARE: Final = NumberFormat("percent", formats.small_percent)
 SECONDS: Final = NumberFormat("%.1f s", formats.seconds)
 

@@ -1,11 +1,13 @@
-// The dialog takes the keyboard as it opens; its field takes it from there, as soon as it is drawn.
+// The dialog takes the keyboard as it opens; its field takes it from there, as soon as it is drawn, and opens the list.
 // Text that is no entry can be searched for; Streamlit offers to "add" it.
 export default function () {
   let attempts = 40;
   const poll = setInterval(() => {
     const field = document.querySelector("[role=dialog] input");
     field?.focus();
-    if (document.activeElement === field || (attempts -= 1) === 0) clearInterval(poll);
+    if (document.activeElement !== field && (attempts -= 1) > 0) return;
+    clearInterval(poll);
+    field?.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", code: "ArrowDown", bubbles: true }));
   }, 25);
   const renamed = new MutationObserver(() => {
     const texts = document.evaluate('//*[@role="option"]//text()[starts-with(., "Add: ")]', document, null, 6);

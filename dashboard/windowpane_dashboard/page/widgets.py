@@ -21,8 +21,8 @@ from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.style.sanitize import escape_markdown, harmless_table, sanitized
 from windowpane_dashboard.style.theme import Palette, palette
 
-WRAPPING_PIXELS: Final = 100
-"""Height of a table's row whose text wraps, in at most five lines."""
+WRAPPING_PIXELS: Final = 82
+"""Height of a table's row whose text wraps, in at most four lines."""
 
 
 def show_text(text: str) -> None:
@@ -154,7 +154,7 @@ def table(
         config = options.get("column_config", {})
         widths = {name: config.get(name, {}) | {"width": width} for name, width in narrow.items()}
         options |= {"column_order": list(narrow), "column_config": widths, "row_height": WRAPPING_PIXELS}
-        options["height"] = "content" if rows < 6 else 640
+        options["height"] = "content" if rows < 7 else 620
     if on_row is not None:
         options |= {"selection_mode": "single-row", "on_select": lambda: _choose_row(key, rows, on_row)}
     options["column_config"] = number_columns(frame_of(data), numbers, options.get("column_config", {}))

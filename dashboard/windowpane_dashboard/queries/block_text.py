@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from windowpane.store.search.content import ContentHits, Occurrence, Snippet, phrase_of, snippet_of, terms_of
-from windowpane.text.labels import CONTENT_LABELS
 from windowpane_dashboard.style.sanitize import escape_markdown
 
 EXCERPT: Final = 3_000
@@ -15,6 +15,9 @@ EXCERPT: Final = 3_000
 BEFORE_MATCH: Final = 300
 PART: Final = 100_000
 """Characters of a long text that are shown at once."""
+_ESCAPE: Final = re.compile(r'\\+(["\\/nrt])')
+_UNESCAPED: Final = {'"': '"', "\\": "\\", "/": "/"}
+_NOT_OF_JSON: Final = re.compile(r'\\[^"\\/bfnrtu]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,13 @@ def hit_rows(result: ContentHits) -> list[HitRow]:
 
 
 def rows_by_session(result: ContentHits, query: str) -> list[list[HitRow]]:
-    """Return the rows of each session, the one with most matches of the whole phrase first, then of its words."""
+    """Return the rows of each session, each passage once, most matches of the phrase first."""
     phrase, sessions = phrase_of(query), defaultdict[str, list[HitRow]](list)
+    passages: dict[tuple[str, Snippet], HitRow] = {}
     for row in hit_rows(result):
-        sessions[row.occurrence.session_id].append(row)
+        passages.setdefault((row.occurrence.session_id, row.snippet), row)
+    for (session_id, _), row in passages.items():
+        sessions[session_id].append(row)
 
     def matches(rows: list[HitRow]) -> tuple[int, int]:
         return sum(row.snippet.match.lower() == phrase for row in rows), len(rows)
@@ -80,15 +86,11 @@ def rows_by_session(result: ContentHits, query: str) -> list[list[HitRow]]:
 
 
 def marked(snippet: Snippet) -> str:
-    """Return the passage as Markdown in which only the match is marked."""
-    before, match, after = (escape_markdown(part) for part in snippet)
+    """Return the passage as Markdown in which only the match is marked, and which has no escapes of JSON."""
+    if not _NOT_OF_JSON.search("".join(snippet)):
+        snippet = Snippet(*(_ESCAPE.sub(lambda one: _UNESCAPED.get(one[1], " "), part) for part in snippet))
+    before, match, after = map(escape_markdown, snippet)
     if not match:
         return after
     spaces = (" " if part != part.strip() else "" for part in (f".{snippet.before}", f"{snippet.after}."))
     return f"{before}{next(spaces)}:orange-background[**{match}**]{next(spaces)}{after}"
-
-
-def occurrence_name(block: Occurrence) -> str:
-    """Return the type of a block and its tool: `tool result of read`."""
-    label = CONTENT_LABELS[block.content_type]
-    return f"{label} of {block.tool_name}" if block.tool_name else label

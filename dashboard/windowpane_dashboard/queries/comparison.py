@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import pandas as pd
 
 from windowpane.store.records import AlertRow, SessionRow
-from windowpane.text.formats import ESTIMATED, UNKNOWN, dollars, percent, points, tokens
+from windowpane.text.formats import ESTIMATED, UNKNOWN, dollars, percent, points, tokens, tokens_short
 from windowpane_dashboard.queries.timeline import Timeline
 
 
@@ -46,11 +46,11 @@ def _cache(side: ComparedSession) -> MeasureValue:
     return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
 
 
-COST, PEAK, LOST = "cost", "window at its fullest", "rules, requests and files lost"
+COST, PEAK, LOST = "cost", "window at its fullest", "facts lost"
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure(COST, lambda side: side.row.cost_dollars, dollars, by_output=True),
     Measure(LOST, _lost, tokens),
-    Measure("removed content needed again", lambda side: side.row.regrets, tokens),
+    Measure("needed again", lambda side: side.row.regrets, tokens),
     Measure("overflows", lambda side: side.row.overflows, tokens),
     Measure(PEAK, lambda side: side.row.peak_utilization, percent),
     Measure("window, tokens", lambda side: side.row.limit_tokens, tokens),
@@ -60,6 +60,22 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("input from the cache", _cache, percent),
     Measure("alerts", lambda side: float(len(side.alerts)), tokens),
 )
+
+
+def same_task(rows: Iterable[SessionRow], one: str | None) -> tuple[str | None, str | None]:
+    """Return two sessions with the same title, else of one agent in one repository, the later one second.
+
+    *rows* are the latest first. *one* stays the first of them, alone where no other is like it.
+    """
+    roots = [row for row in rows if not row.parent_session_id]
+    titles = [(row.title and (row.title, row.folder), row.session_id) for row in roots]
+    for tasks in (titles, [(row.repository and (row.agent, row.repository), row.session_id) for row in roots]):
+        latest: dict[object, str] = {}
+        for task, name in tasks:
+            later = latest.setdefault(task, name) if task else name
+            if later != name and one in (None, name, later):
+                return (later, name) if later == one else (name, later)
+    return one, None
 
 
 def differences(one: ComparedSession, other: ComparedSession) -> pd.DataFrame:
@@ -84,13 +100,14 @@ def _compared(measure: Measure, one: ComparedSession, other: ComparedSession) ->
         change = points(second - first)
     else:
         symbol = "+" if second > first else "−"
-        change = f"{symbol}{measure.text(abs(second - first))}"
+        size = abs(second - first)
+        change = f"{symbol}{tokens_short(size) if measure.text is tokens else measure.text(size)}"
         if first:
-            change += f" ({symbol}{percent(abs(second - first) / abs(first))})"
+            change += f" ({symbol}{percent(size / abs(first))})"
     return (*texts, change)
 
 
-HEADLINE_MEASURES: Final = (COST, LOST, "removed content needed again", "overflows", PEAK)
+HEADLINE_MEASURES: Final = (COST, LOST, "needed again", "overflows", PEAK)
 """Measures that the headline names; they are not added, because nothing they share makes a sum of them."""
 
 
@@ -99,5 +116,6 @@ def compare_headline(frame: pd.DataFrame) -> str:
     rows = frame.set_index("measure")["B against A"]
     differences = [f"{name} {rows[name]}" for name in HEADLINE_MEASURES if rows[name] not in ("same", UNKNOWN)]
     if not differences:
-        return "The two sessions are alike in cost, loss and size."
+        same = [name for name in HEADLINE_MEASURES if rows[name] == "same"]
+        return f"The two sessions are alike in {', '.join(same)}." if same else "Too little is known of them."
     return f"B against A: {', '.join(differences)}."

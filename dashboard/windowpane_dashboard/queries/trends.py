@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ CHARTS: Final = (
         lambda row: row.peak_utilization,
     ),
     TrendMeasure(
-        "fidelity", "Rules, requests and files kept by compactions", "%", "rules, requests and files kept",
+        "fidelity", "Facts kept by compactions", "%", "facts kept",
         lambda row: row.fidelity, more_is_better=True,
     ),
     TrendMeasure(
@@ -210,8 +211,16 @@ def chosen_lines(lines: Lines, position: TrendAddress) -> tuple[str, str]:
             position.one in lines and pair[0] != position.one,
             position.other in lines and pair[1] != position.other,
             _fitness(lines, pair),
+            _is_older(*pair),
         ),
     )
+
+
+def _is_older(one: str, other: str) -> bool:
+    """Return whether *one* is an older version of *other*, by the numbers in their names."""
+    stems = {re.split(r"\d", name, maxsplit=1)[0] for name in (one, other)}
+    first, second = ([int(part) for part in re.findall(r"\d{1,9}", name)] for name in (one, other))
+    return len(stems) == 1 and first < second
 
 
 def compared(
@@ -227,7 +236,7 @@ def compared(
 def verdict(measure: TrendMeasure, one: Sequence[float], other: Sequence[float]) -> str:
     """Return `worse` or `better` where chance is unlikely to make *one* differ from *other*."""
     if min(len(one), len(other)) < MINIMUM_SESSIONS:
-        return "too few sessions"
+        return "too few known"
     score = rank_score(one, other)
     if abs(score) < CLEAR_SCORE:
         return "no clear difference"

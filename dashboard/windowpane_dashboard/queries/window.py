@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,11 +12,13 @@ from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component
 from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import scaled_to
 from windowpane.report.calls import new_input_dollars
+from windowpane.report.task_names import named_target
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow
 from windowpane.text.formats import UNKNOWN
-from windowpane.text.labels import COMPONENT_LABELS, content_name
+from windowpane.text.labels import COMPONENT_LABELS
 from windowpane_dashboard.queries.timeline import Timeline
+from windowpane_dashboard.queries.tool_use import item_name, tool_label
 
 REMOVED_ROWS: Final = 200
 """Removed blocks that are listed at most."""
@@ -75,7 +77,7 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
     label = COMPONENT_LABELS[component]
     row = {
         "what": label if component == "unattributed" else f"{label}, not recorded",
-        "tokens": measured, "from turn": values["turn"],
+        "tokens": measured, "from turn": pd.NA if component == "unattributed" else values["turn"],
         "pinned": False, "preview": "",
         "block": "", "component": component, "count": "estimate",
     }  # fmt: skip
@@ -83,14 +85,16 @@ def _without_blocks(component: Component, measured: int, values: pd.Series) -> p
 
 
 def window_frame(rows: Sequence[BlockRow]) -> pd.DataFrame:
-    """Return one row per block, in the order the model saw them."""
+    """Return one row per block, in the order the model saw them; it is unknown when unrecorded content came."""
     return pd.DataFrame(
         {
-            "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
-            "from turn": pd.array([row.turn_added for row in rows], dtype="int64"),
-            "pinned": [row.pinned for row in rows],
+            "what": [block_name(row) for row in rows],
             "preview": [row.preview or "" for row in rows],
+            "from turn": pd.array(
+                [None if row.content_type == "unattributed" else row.turn_added for row in rows], dtype="Int64"
+            ),
+            "pinned": [row.pinned for row in rows],
             "block": [row.block_id for row in rows],
             "component": [COMPONENT_OF[row.content_type] for row in rows],
             "count": [row.count_source for row in rows],
@@ -130,15 +134,12 @@ def removed_frame(rows: Sequence[BlockRow], window: pd.DataFrame | None = None) 
         names |= dict(zip(window["block"], window["what"], strict=True))
     return pd.DataFrame(
         {
-            "what": [block_name(row) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
-            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "why": [removal_text(row) for row in rows],
-            "replaced by": [
-                names.get(row.replaced_by, row.replaced_by) if row.replaced_by else "nothing" for row in rows
-            ],
-            "needed again": [_regret_text(row) for row in rows],
+            "what": [block_name(row) for row in rows],
             "preview": [row.preview or "" for row in rows],
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "needed again": pd.array([row.regretted_turn for row in rows], dtype="Int64"),
+            "why": [_with_replacement(row, names) for row in rows],
             "block": [row.block_id for row in rows],
         }
     )
@@ -152,10 +153,12 @@ def removal_text(row: BlockRow) -> str:
     return f"{cause}: {row.reason}"
 
 
-def _regret_text(row: BlockRow) -> str:
-    if row.regretted_turn is None:
-        return ""
-    return f"turn {row.regretted_turn} ({row.tokens:,} tokens)"
+def _with_replacement(row: BlockRow, names: Mapping[str, str]) -> str:
+    """Return why a block was removed, and what replaced it: `compaction, replaced by summary`."""
+    cause, name = removal_text(row), names.get(row.replaced_by or "")
+    if name is None:
+        return cause
+    return f"{cause} by {name}" if cause == "replaced" else f"{cause}, replaced by {name}"
 
 
 def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.DataFrame:
@@ -168,12 +171,11 @@ def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.Data
     calls = (
         {row.turn: row for row in reader.turns(session_id, first=min(again), last=max(again))} if again else {}
     )
+    targets = {target: named_target(reader, session_id, target) for target in {row.target for row in rows}}
     frame = pd.DataFrame(
         {
-            "what": [content_name(row.content_type, row.tool_name, row.target) for row in rows],
+            "what": [item_name(tool_label(row), targets[row.target]) for row in rows],
             "tokens": pd.array([row.tokens for row in rows], dtype="int64"),
-            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
-            "again": pd.array(again, dtype="int64"),
             "dollars": pd.array(
                 [
                     new_input_dollars(calls[back], row.tokens) if back in calls else None
@@ -181,6 +183,8 @@ def regretted_blocks(reader: EventReader, session_id: str, last: int) -> pd.Data
                 ],
                 dtype="Float64",
             ).to_numpy("float64", na_value=float("nan")),
+            "removed": pd.array([row.turn_removed for row in rows], dtype="Int64"),
+            "again": pd.array(again, dtype="int64"),
             "why": [removal_text(row) for row in rows],
             "session_turn": [row.turn_removed or row.turn_added for row in rows],
         }

@@ -24,8 +24,8 @@ ADDRESS = "alerts_address"
 RESULT = "alerts_test_result"
 
 
-def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *, is_linked: bool = True) -> None:
-    """Draw a firing with its end, its deliveries, a link to its turn, and the runbook's entry."""
+def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *, title: str = "") -> None:
+    """Draw a firing with its end, its deliveries, the runbook's entry, and a link by the session's *title*."""
     st.markdown(f"**{escape_markdown(f'{severity_label(row.severity)}: {alert_title(row.alert)}')}**")
     for text in (row.summary, *lost_rules_of(store, row)):
         widgets.show_text(f"{text}.")
@@ -34,10 +34,10 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *,
     fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
     st.caption(escape_markdown(fired[0].upper() + fired[1:]), help=times.utc_help(row.fired_at))
     _delivery_list(deliveries(store, row))
-    if is_linked:
+    if title:
         st.page_link(
             "views/session.py",
-            label=f"Open the session at turn {row.fired_turn}",
+            label=escape_markdown(f"Turn {row.fired_turn} of {title}"),
             icon=":material/open_in_new:",
             query_params=alert_address(row).to_query(),
         )
@@ -71,17 +71,17 @@ def _delivery_list(sent: tuple[MessageDelivery, ...]) -> None:
 
 
 def runbook_entry(alert: str) -> None:
-    """Draw the runbook's entry of an alert: its meaning, its effect, and what to do."""
+    """Draw the runbook's entry of an alert: what to do, its meaning and its effect."""
     rule, guidance = RULES_BY_NAME.get(alert), GUIDANCE.get(alert)
     if rule is None or guidance is None:
         st.text("This alert is not in the runbook of this release.")
         return
-    st.markdown(f"**First:** {rule.todo}")
-    with st.expander("Runbook", icon=":material/menu_book:", expanded=True):
-        st.caption(f"Condition: {escape_markdown(condition_text(rule))}.")
+    st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
+    with st.expander("Runbook", icon=":material/menu_book:"):
+        if rule.threshold is not None:
+            st.caption(f"It fires for: {escape_markdown(condition_text(rule))}.")
         st.markdown(f"**What it means.** {guidance.means}")
         st.markdown(f"**Why it matters.** {guidance.matters}")
-        st.markdown("**What to do.**\n" + "\n".join(f"{n}. {step}" for n, step in enumerate(guidance.steps, 1)))
 
 
 def send_test_section() -> None:

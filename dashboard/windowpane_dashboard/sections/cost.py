@@ -16,14 +16,14 @@ from windowpane_dashboard.sections.timeline import select_turn
 
 _COLUMNS = {
     "turn": "turn",
+    "cost_dollars": "cost",
+    "list_cost_dollars": "by published prices",
     "input_tokens": "input",
     "fresh_tokens": "uncached",
     "cache_read_tokens": "read from the cache",
     "cache_write_tokens": "written to the cache",
     "output_tokens": "output",
     "recorded_output_tokens": "recorded output",
-    "cost_dollars": "cost",
-    "list_cost_dollars": "by published prices",
     "latency_seconds": "duration",
 }
 _RARE = frozenset({"recorded_output_tokens", "list_cost_dollars"})
@@ -54,9 +54,9 @@ def _calls(turns: pd.DataFrame) -> None:
         )
     widgets.folded_table(
         "Each call",
-        lambda: calls,
+        lambda: calls.sort_values("cost", ascending=False, kind="stable"),
         key="cost_data",
-        alt="Input, output, cost and duration of each call",
+        alt="Cost, input, output and duration of each call, the most expensive first",
         numbers={"cost": DOLLARS, "by published prices": DOLLARS, "duration": SECONDS},
     )
 

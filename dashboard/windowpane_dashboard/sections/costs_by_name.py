@@ -17,7 +17,7 @@ from windowpane.text.formats import count, dollars
 from windowpane_dashboard.page import widgets
 from windowpane_dashboard.page.number_formats import DOLLARS
 from windowpane_dashboard.queries.filters import TrendAddress
-from windowpane_dashboard.queries.tool_use import TARGET_CHARACTERS, end_of
+from windowpane_dashboard.queries.tool_use import end_of
 from windowpane_dashboard.sections.tool_use import uses_table
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
@@ -30,7 +30,7 @@ KINDS: Final = {**{str(kind): label for kind, label in NAME_KINDS.items()}, "fil
 SELECT_PIXELS: Final = 220
 SERVER: Final = "mcp__"
 _OPTIONAL: Final = ("calls", "≈ per call", "tokens of its definition", "never called", "repositories")
-SHARE_NOTE: Final = "cost by the share of the tokens that the calls sent"
+SHARE_NOTE: Final = "≈ the part of each call's price that its tokens make up."
 
 
 def costs_by_name_section(
@@ -63,8 +63,8 @@ def _names(costs: Sequence[NamedCost], kind: NameKind, composition: Composition,
         return
     st.text(sanitized(names_sentence(costs)))
     paid = sum(cost.dollars or 0.0 for cost in costs)
-    share = f": {dollars(paid)} of the {dollars(total)} that they cost on all days" if paid < total else ""
-    st.caption(escape_markdown(f"Over {_sessions(composition)}{share}; {SHARE_NOTE}."))
+    share = f": {dollars(paid)} of {dollars(total)}, the rest is other content" if paid < total else ""
+    st.caption(escape_markdown(f"Over {_sessions(composition)} from their first day on{share}. {SHARE_NOTE}"))
     config = st.column_config
     frame = names_frame(costs[:ROWS], kind)
     widgets.table(
@@ -102,7 +102,7 @@ def names_frame(costs: Sequence[NamedCost], kind: NameKind) -> pd.DataFrame:
     """Return one row per name, without columns in which no name has a value."""
     frame = pd.DataFrame(
         {
-            NAME_KINDS[kind]: [end_of(cost.name, TARGET_CHARACTERS) for cost in costs],
+            NAME_KINDS[kind]: [end_of(cost.name) for cost in costs],
             "≈ cost": pd.array([cost.dollars for cost in costs], dtype="Float64"),
             "calls": [cost.calls for cost in costs],
             "≈ per call": pd.array([cost.dollars_per_call for cost in costs], dtype="Float64"),
@@ -151,5 +151,5 @@ def _files(reads: ReadsWithFallback, composition: Composition, position: TrendAd
     if not uses:
         st.text(f"No tool was called in the {sessions}.")
         return
-    st.caption(f"Over the {sessions}; {SHARE_NOTE}.")
+    st.caption(f"Over the {sessions}. {SHARE_NOTE}")
     uses_table(uses, key="leaderboard", alt=f"Tools that cost most in the {sessions}", sessions=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import streamlit as st
 
 from windowpane.store.filters import EventFilter
@@ -19,39 +21,39 @@ SCOPE = "event_scope"
 SCOPES = {"turn": "this turn", "noteworthy": "main events of the session"}
 
 
-def _choose_scope(scope: str) -> None:
-    address.update(PAGE, events=None if scope == "turn" else scope)
-
-
 def event_list_section(store: EventReader, row: SessionRow, turn: int) -> None:
     """Draw the list of events."""
     requested = SessionAddress.from_query(st.query_params.to_dict()).events or "turn"
     key = widget_state.fresh_key(SCOPE, requested)
+
+    def choose(scope: str) -> None:
+        address.update(PAGE, events=None if scope == "turn" else scope)
+
     scope = st.segmented_control(
         "Which events",
         list(SCOPES),
         format_func=lambda name: SCOPES[name],
         key=key,
-        on_change=lambda: widget_state.apply(SCOPE, key, _choose_scope),
+        on_change=lambda: widget_state.apply(SCOPE, key, choose),
         label_visibility="collapsed",
         required=True,
     )
-    if scope == "noteworthy":
-        query = EventFilter(session_id=row.session_id, types=NOTEWORTHY, limit=EVENT_ROWS)
-    else:
-        query = EventFilter(session_id=row.session_id, turn_from=turn, turn_to=turn, limit=EVENT_ROWS)
-    frame = events_frame(store.events_or_damage(query)).drop(columns=["seq", "session", "event", "hash"])
+    query = EventFilter(session_id=row.session_id, limit=EVENT_ROWS)
+    is_turn = scope == "turn"
+    query = replace(query, turn_from=turn, turn_to=turn) if is_turn else replace(query, types=NOTEWORTHY)
+    frame = events_frame(store.events_or_damage(query))[["at", "turn", "what"]]
     if frame.empty:
         st.text("No events are recorded for this turn.")
         return
     frame["at"] = times.in_reader_zone(frame["at"])
+    is_one_day = frame["at"].dt.date.nunique() == 1
     widgets.table(
-        widgets.without_empty(frame, "at"),
+        widgets.without_empty(frame, "at").drop(columns="turn" if is_turn else []),
         key="events",
         alt="Events with descriptions",
         column_config={
             "turn": st.column_config.NumberColumn(width=48),
-            "at": times.time_column("time (local)", width=140),
+            "at": times.time_column("time (local)", width=84, form="HH:mm:ss" if is_one_day else "MM-DD HH:mm"),
             "what": st.column_config.TextColumn(width=800),
         },
     )

@@ -56,7 +56,7 @@ def causes_section(snapshot: StoreSnapshot, row: SessionRow, timeline: Timeline)
     explained = [cause.finding for cause in causes]
     for finding in listed:
         if finding not in explained:
-            part = "" if finding.dollars is None else f"{escape_markdown(dollars(finding.dollars))} of this"
+            part = "" if finding.dollars is None else f"{escape_markdown(dollars(finding.dollars))} of these"
             lines.append(_Line(part, f"{finding.text}. {finding.advice}", finding, finding.evidence))
     for number, line in enumerate(lines):
         _draw(row, line, number, last)

@@ -8,10 +8,11 @@ from typing import Final
 import streamlit as st
 
 from windowpane.store.records import SessionRow
-from windowpane.store.search.content import ContentFilter, ContentHits
+from windowpane.store.search.content import ContentFilter, ContentHits, Occurrence
 from windowpane.text.formats import UNKNOWN, count
+from windowpane.text.labels import content_name
 from windowpane_dashboard.page import address, store_access, times
-from windowpane_dashboard.queries.block_text import HitRow, hit_rows, marked, occurrence_name, rows_by_session
+from windowpane_dashboard.queries.block_text import HitRow, marked, rows_by_session
 from windowpane_dashboard.queries.filters import MAXIMUM_TEXT, SessionAddress
 from windowpane_dashboard.queries.titles import project, session_title
 from windowpane_dashboard.sections.block_panel import block_panel, how_to_capture
@@ -62,11 +63,22 @@ def find_section(view: SessionView) -> None:
     if not result.hits:
         no_hits(result)
         return
-    rows = hit_rows(result)
+    inside = set(view.window.blocks["block"])
+
+    def state(block: Occurrence) -> str:
+        if block.block_id in inside:
+            return "in the window"
+        removed = block.turn_removed
+        return "added later" if removed is None or removed > view.turn else f"removed at turn {removed}"
+
+    best = [min(hit.occurrences, key=lambda one: one.block_id not in inside) for hit in result.hits]
+    rows = [HitRow(one, hit.snippet) for one, hit in zip(best, result.hits, strict=True)]
+    rows.sort(key=lambda row: row.occurrence.block_id not in inside)
+    present = sum(one.block_id in inside for one in best)
+    st.text(f"In the window of turn {view.turn}: {present:,} of {count(len(rows), 'matching passage')}.")
     with st.container(key="hits", gap="small"):
-        _hits(rows, position.text)
-    items = f"{count(len(rows), 'item')} with {count(len(result.hits), 'matching passage')}"
-    st.caption(f"{items}. {coverage(result)}")
+        _hits(rows, position.text, state)
+    st.caption(coverage(result))
 
 
 def found_sessions(result: ContentHits, sessions: Mapping[str, SessionRow], *, query: str) -> None:
@@ -95,11 +107,12 @@ def no_hits(result: ContentHits) -> None:
         st.text(f"No captured content contains this. {coverage(result)}")
 
 
-def _hits(rows: Sequence[HitRow], query: str) -> None:
-    """Draw each match as a link to its turn and block."""
+def _hits(rows: Sequence[HitRow], query: str, state: Callable[[Occurrence], str] = lambda _: "") -> None:
+    """Draw each match as a link to its turn and block, with its *state*."""
     for row in rows:
         block = row.occurrence
-        where = escape_markdown(f"turn {block.turn} · {occurrence_name(block)}")
+        names = (f"turn {block.turn}", content_name(block.content_type, block.tool_name), state(block))
+        where = escape_markdown(" · ".join(filter(None, names)))
         position = SessionAddress(block.session_id, block.turn, tab="find", block=block.block_id, text=query)
         label = f"**{where}**  {marked(row.snippet)}"
         st.page_link("views/session.py", label=label, query_params=position.to_query())

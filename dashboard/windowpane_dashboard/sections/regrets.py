@@ -32,13 +32,13 @@ def regrets_section(store: EventReader, row: SessionRow, timeline: Timeline) -> 
         on_row=lambda number: select_turn(int(frame["session_turn"].iloc[number]), last),
         numbers={"dollars": DOLLARS},
         column_config={
-            "what": st.column_config.TextColumn(width=220),
-            "tokens": st.column_config.NumberColumn(width=64),
+            "what": st.column_config.TextColumn(width=202),
+            "tokens": st.column_config.NumberColumn(width=60),
             "removed": st.column_config.NumberColumn("removed at turn", width=112),
             "again": st.column_config.NumberColumn("again at turn", width=92),
             "why": st.column_config.TextColumn(width=262),
             "dollars": st.column_config.NumberColumn(
-                "≈ cost", width=76, help="What the call paid that sent it anew; each later call sends it too."
+                "≈ cost", width=58, help="What the call paid that sent it anew; each later call sends it too."
             ),
         },
     )

@@ -28,7 +28,9 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
     """Draw the alerts, the latest first, next to the one of the address; selecting a row selects its turn."""
     rows = list(store.alerts(AlertFilter(session_id=row.session_id, limit=LISTED)))
     requested = SessionAddress.from_query(st.query_params.to_dict())
-    chosen = requested_firing(store, row.session_id, requested) or selected_firing(rows, None)
+    lasting = [one for one in rows if one.resolved_turn is None]
+    chosen = requested_firing(store, row.session_id, requested) or selected_firing(lasting or rows, None)
+    ticked = {"selection": {"rows": [rows.index(chosen)] if chosen in rows else []}}
     now = time.time()
 
     def explain(number: int) -> None:
@@ -50,8 +52,9 @@ def session_alerts_section(store: EventReader, row: SessionRow, last: int) -> No
             key=TABLE,
             alt="Alerts of this session, the latest first",
             on_row=explain,
+            selection_default=ticked,
             column_config={"turn": st.column_config.NumberColumn(width=50)},
         )
     if chosen is not None:
         with right, st.container(border=True):
-            firing_section(store, chosen, outcome_of(chosen, row, now), is_linked=False)
+            firing_section(store, chosen, outcome_of(chosen, row, now))

@@ -75,7 +75,7 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
-    """Draw the metrics of a session as its next call would find it; the others are one click away.
+    """Draw the metrics of a session as its next call would find it.
 
     Only a live session has a window now and a forecast. With an *alert*, the window is the fullest of its turn,
     where what was reduced before the call counts too, and the forecast is that of the alert's text.
@@ -86,16 +86,9 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
         metrics.insert(0, _window(row, timeline, alert))
     if is_forecast:
         metrics.insert(1, _forecast(row, timeline))
-    with st.container(
-        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center", gap="small"
-    ):
+    with st.container(horizontal=True, gap="large"):
         for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
-        with st.popover("More metrics"):
-            for label, value, help_text in _more_metrics(row):
-                st.metric(label, value, help=help_text)
-            if is_forecast and timeline.forecasts.text:
-                st.caption(f"Forecast of {next_event(row).name}: {timeline.forecasts.text}; 8 of 10 is the aim.")
 
 
 def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
@@ -123,14 +116,6 @@ def _lost(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
     return "Lost or contradicted", text, "Rules and facts that compactions lost or contradicted; – if unknown."
 
 
-def _more_metrics(row: SessionRow) -> list[tuple[str, str, str]]:
-    cache = row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-    return [
-        ("Tokens added per turn", tokens_short(row.velocity, signed=True), "Mean of the last 5 turns."),
-        ("From the cache", percent(cache), "Share of all input tokens that came from the prompt cache."),
-    ]
-
-
 def _cost(row: SessionRow) -> tuple[str, str, str]:
     totals = row.stated_input_tokens, row.stated_output_tokens, row.stated_cost_dollars
     if row.cost_dollars is None and any(totals):
@@ -141,6 +126,8 @@ def _cost(row: SessionRow) -> tuple[str, str, str]:
 
 def _cost_help(row: SessionRow) -> str:
     text = "Cost of all model calls so far."
+    if row.input_tokens:
+        text += f" {percent(row.cache_read_tokens / row.input_tokens)} of their input came from the prompt cache."
     if row.copied_turns:
         text += f" {copied_calls(row.copied_turns)}."
     if not row.estimated_outputs:
@@ -162,4 +149,6 @@ def _forecast(row: SessionRow, timeline: Timeline) -> tuple[str, str, str]:
         "The time is that of as many turns at the median pace of the latest 20; none while the agent waits.",
         f"The agent {aim}." if aim else "Unknown before 3 turns.",
     ]
+    if record := timeline.forecasts.text:
+        parts.append(f"{record[0].upper()}{record[1:]}; 8 of 10 is the aim.")
     return f"{event.name.capitalize()} in", text, " ".join(parts)

@@ -8,14 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from windowpane.store.records import ToolUse
-from windowpane.text.formats import tokens
+from windowpane.text.formats import percent, tokens
 from windowpane_dashboard.page import widgets
-from windowpane_dashboard.page.number_formats import BAR_SHARE, DOLLARS
+from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
 from windowpane_dashboard.sections.window import open_block
 
 ROWS = 50
+WIDTH = 214
+"""Of a tool with its file or command."""
 
 
 def tool_use_section(view: SessionView) -> None:
@@ -25,8 +27,10 @@ def tool_use_section(view: SessionView) -> None:
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
-        size = tokens(int(fill["tokens"].sum()))
-        st.text(f"Turn {view.turn}: {size} tokens. Select a row to read its largest item.")
+        size = fill["tokens"].sum()
+        share = percent(fill["tokens"].head(TOP).sum() / max(size, 1))
+        largest = f", {share} in the {TOP} largest parts" if len(fill) > TOP else ""
+        st.text(f"Turn {view.turn}: {tokens(size)} tokens{largest}. Select a row to read its largest item.")
         _top(fill)
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
@@ -39,22 +43,22 @@ def _top(fill: pd.DataFrame) -> None:
     widgets.table(
         top_frame(fill),
         key="fill_top",
-        on_row=lambda row: open_block(fill["block"].iloc[row] or None) if row < min(TOP, len(fill)) else None,
-        alt="The ten largest parts of the window, the others, and their sum",
+        on_row=lambda row: open_block(fill["block"].iloc[row] or None),
+        alt="The ten largest parts of the window",
         height="content",
-        numbers={"share": BAR_SHARE},
+        numbers={"share": SHARE},
         column_config={
-            "share": config.ProgressColumn(width=150, min_value=0.0, max_value=1.0),
-            "component": config.TextColumn(width=118),
-            "tool or content": config.TextColumn(width=110),
-            "file or command": config.TextColumn(width=190),
+            "what": config.TextColumn(width=WIDTH),
+            "tokens": config.NumberColumn(width=60),
+            "share": config.NumberColumn(width=50),
+            "items": config.NumberColumn(width=56),
         },
     )
 
 
 def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = False) -> None:
     """Draw tools, files and commands with the tokens and dollars of all calls that carried them."""
-    frame = uses_frame(uses)
+    frame = widgets.without_empty(uses_frame(uses), "≈ cost")
     config = st.column_config
     widgets.table(
         frame if sessions else frame.drop(columns="sessions"),
@@ -62,10 +66,9 @@ def uses_table(uses: Sequence[ToolUse], *, key: str, alt: str, sessions: bool = 
         alt=alt,
         numbers={"≈ cost": DOLLARS},
         column_config={
-            "tool": config.TextColumn(width=110),
-            "file or command": config.TextColumn(width=420),
-            "tokens entered": config.NumberColumn(width=104),
+            "what": config.TextColumn(width=WIDTH),
+            "≈ cost": config.NumberColumn(width=72, help="its share, by tokens, of what those calls cost"),
             "tokens in all calls": config.NumberColumn(width=126, help="times the calls that sent them"),
-            "≈ cost": config.NumberColumn(width=76, help="its share, by tokens, of what those calls cost"),
+            "tokens entered": config.NumberColumn(width=104),
         },
     )

@@ -23,34 +23,36 @@ TABLE: Final = "turns_table"
 def turn_table_section(timeline: Timeline) -> None:
     """Draw the table; selecting a row selects its turn."""
     frame = turn_table(timeline.turns)
-    localized = st.column_config.NumberColumn(width=104)
-    numbers = dict.fromkeys(frame.columns.difference(["turn", "time", "zone", "full"]), localized)
     frame["time"] = times.in_reader_zone(frame["time"])
+    visible, _ = widgets.without_repeated(widgets.without_empty(frame, "time", "limit"), limit="", zone="")
     last = int(timeline.turns["turn"].iloc[-1])
     widgets.table(
-        widgets.without_empty(frame, "time"),
+        visible,
         key=TABLE,
         alt="Turns of the session with the tokens of each component",
         on_row=lambda row: select_turn(int(frame["turn"].iloc[row]), last),
         numbers={"full": SHARE},
         column_config={
-            **numbers,
-            "turn": st.column_config.NumberColumn(width=60),
+            **dict.fromkeys(COMPONENT_LABELS.values(), st.column_config.NumberColumn(width=104)),
+            "turn": st.column_config.NumberColumn(width=48),
+            "full": st.column_config.NumberColumn(width=52),
+            "change": st.column_config.NumberColumn(width=72, help="used tokens against the turn before"),
+            "tokens": st.column_config.NumberColumn(width=72),
+            "zone": st.column_config.TextColumn(width=84),
             "time": times.time_column("time (local)", width=150),
-            "change": st.column_config.NumberColumn(width=84, help="used tokens against the turn before"),
         },
     )
     st.caption(f"{counted_turns(timeline.ended_turns, timeline.open_turn)}. Select a row to see its window.")
 
 
 def turn_table(turns: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per turn: its change against the turn before, its size and its components."""
+    """Return one row per turn: its share of the limit, its change against the turn before, and its components."""
     labels = {str(component): COMPONENT_LABELS[component] for component in COMPONENTS if turns[component].any()}
-    table = pd.DataFrame({"turn": turns["turn"], "time": moments(turns["at"])})
+    table = pd.DataFrame({"turn": turns["turn"], "full": turns["utilization"]})
     table["change"] = turns["used"].diff()
     table["tokens"] = turns["used"]
     table["zone"] = [zone_label(zone) for zone in turns["zone"]]
     table = table.assign(**{label: turns[component] for component, label in labels.items()})
     table["limit"] = turns["limit_tokens"]
-    table["full"] = turns["utilization"]
+    table["time"] = moments(turns["at"])
     return table

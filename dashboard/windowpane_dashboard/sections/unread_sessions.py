@@ -67,6 +67,7 @@ def _record(outline: SessionOutline, now: float) -> dict[str, Any]:
     cost = UNKNOWN if outline.cost_dollars is None else dollars(outline.cost_dollars)
     return {
         "last call": f"{tokens}{limit}" if tokens else UNKNOWN,
+        "compactions": UNKNOWN if outline.compactions is None else str(outline.compactions or ""),
         "session": f"{'└ ' if outline.parent_session_id else ''}{outline.title or outline.session_id}",
         "cost": f"≥ {cost}" if outline.is_cost_partial and outline.cost_dollars is not None else cost,
         "repository": ", ".join(part for part in (base, outline.branch) if part) or UNKNOWN,

@@ -110,20 +110,20 @@ def _in_window(blocks: pd.DataFrame) -> None:
         alt="Content of the window in order",
         on_row=lambda row: open_block(blocks["block"].iloc[row]),
         column_config={
-            "what": st.column_config.TextColumn(width=176),
             size: st.column_config.NumberColumn(
-                width=76, help="each counted alone, scaled to what the call measured"
+                width=68, help="each counted alone, scaled to what the call measured"
             ),
+            "what": st.column_config.TextColumn(width=124),
+            "preview": st.column_config.TextColumn("text", width=336),
             "from turn": st.column_config.NumberColumn("added", width=56, help="at this turn"),
             "pinned": st.column_config.CheckboxColumn("never removed", width=100),
-            "preview": st.column_config.TextColumn("text", width=400),
         },
     )
 
 
 def _removed(removed: pd.DataFrame) -> None:
     listed = f"The latest {REMOVED_ROWS}" if len(removed) == REMOVED_ROWS else count(len(removed), "item")
-    visible, repeated = widgets.without_repeated(removed, **{"why": "Why", "replaced by": "Replaced by"})
+    visible, repeated = widgets.without_repeated(removed, why="Why")
     st.caption(escape_markdown(f"{listed}, latest first.{repeated}"))
     widgets.table(
         widgets.without_empty(visible.drop(columns="block"), "needed again", "preview"),
@@ -131,12 +131,11 @@ def _removed(removed: pd.DataFrame) -> None:
         alt="Content removed from the window, latest first",
         on_row=lambda row: open_block(removed["block"].iloc[row]),
         column_config={
-            "what": st.column_config.TextColumn(width=150),
-            "why": st.column_config.TextColumn(width=170),
-            "replaced by": st.column_config.TextColumn(width=150),
-            "needed again": st.column_config.TextColumn(width=140),
-            "preview": st.column_config.TextColumn("text", width=300),
+            "tokens": st.column_config.NumberColumn(width=60),
+            "what": st.column_config.TextColumn(width=124),
+            "preview": st.column_config.TextColumn("text", width=226),
             "removed": st.column_config.NumberColumn(width=68, help="at this turn"),
-            "tokens": st.column_config.NumberColumn(width=64),
+            "needed again": st.column_config.NumberColumn(width=92, help="at this turn"),
+            "why": st.column_config.TextColumn(width=196),
         },
     )

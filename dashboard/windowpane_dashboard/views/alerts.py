@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from typing import Final
+from urllib.parse import unquote
 
 import pandas as pd
 import streamlit as st
@@ -26,6 +27,7 @@ from windowpane_dashboard.page import (
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.alerts import (
     ALERT_ROWS,
@@ -36,7 +38,7 @@ from windowpane_dashboard.queries.alerts import (
     selected_firing,
 )
 from windowpane_dashboard.queries.filters import AlertFilters
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title
 from windowpane_dashboard.sections.alert_detail import firing_section, send_test_section
 from windowpane_dashboard.style.theme import Palette
 
@@ -94,11 +96,13 @@ def firings_section(snapshot: StoreSnapshot, listed: Firings, filters: AlertFilt
     """Draw the table next to the explained firing."""
     chosen = selected_firing(listed.rows, filters.pick)
     assert chosen is not None
-    left, right = widgets.wrapping_columns([2.6, 1], narrowest="text")
+    left, right = widgets.wrapping_columns([2.6, 1], narrowest="text" if page_width() == "wide" else "table")
     with left:
         table_section(listed, listed.rows.index(chosen), now)
     with right, st.container(border=True):
-        firing_section(snapshot.store, chosen, outcome_of(chosen, listed.sessions.get(chosen.session_id), now))
+        session = listed.sessions.get(chosen.session_id)
+        title = chosen.session_id if session is None else session_title(session)
+        firing_section(snapshot.store, chosen, outcome_of(chosen, session, now), title=title)
 
 
 def colored(frame: pd.DataFrame, palette: Palette) -> Styler:
@@ -116,6 +120,11 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
     frame["fired"] = times.in_reader_zone(frame["fired"])
     frame = widgets.without_empty(frame, "fired", "delivery")
     config = st.column_config
+    session = config.LinkColumn(width=250, display_text=TITLE_OF_LINK, alignment="left")
+    if page_width() == "narrow":  # only text wraps
+        session = config.TextColumn()
+        frame["session"] = frame["session"].str.extract(TITLE_OF_LINK, expand=False).map(unquote)
+        frame["what"] = frame["severity"] + ": " + frame["what"]
     widgets.table(
         colored(frame, widgets.current_palette()),
         key=f"{TABLE}_{hash(tuple(map(firing_key, listed.rows)))}",  # other rows: the mark is at another position
@@ -124,12 +133,13 @@ def table_section(listed: Firings, chosen: int, now: float) -> None:
         selection_default={"selection": {"rows": [chosen]}},
         column_order=[name for name in frame if name not in HIDDEN],
         height="content" if len(frame) <= VISIBLE_ROWS else 470,
+        narrow={"what": 190, "session": 128},
         column_config={
             "severity": config.TextColumn(width=80),
             "fired": times.time_column("when", form="MM-DD HH:mm", width=84),
             "what": config.TextColumn(width=430),
-            "session": config.LinkColumn(width=250, display_text=TITLE_OF_LINK, alignment="left"),
-            "ended": config.TextColumn(width=84, help="when it was resolved, or why it was not"),
+            "session": session,
+            "ended": config.TextColumn(width=92, help="when it was resolved, or why it was not"),
             "delivery": config.TextColumn(
                 "messages", width=108, help="notified channels, and whether the message arrived"
             ),

@@ -27,6 +27,7 @@ from windowpane_dashboard.page import (
 from windowpane_dashboard.page.downloads import EXPORT_FORMATS
 from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
@@ -185,8 +186,7 @@ def rows_section(snapshot: StoreSnapshot, filters: AuditFilters) -> None:
             st.warning(damage_line(damaged), icon=":material/broken_image:")
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(
-            f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown; "
-            "a download holds all that match."
+            f"{total:,}{more} matching events, seq {visible[0].seq:,} to {visible[-1].seq:,} shown. Download all:"
         )
         _paging(filters, visible[-1].seq if len(rows) > PAGE_ROWS else None)
         _downloads(filters)
@@ -218,19 +218,20 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
         widgets.without_empty(frame, "at", "utc"),
         key="audit_rows",
         alt="Events in order",
-        column_order=("seq", "at", "what", "session", "turn", "event", "hash", "utc"),
+        column_order=("seq", "at", "what", "session", "turn", "hash", "utc"),
         height="content" if len(frame) <= 14 else 480,
         on_select=_restore_address,
         selection_mode="single-row",
+        narrow={"what": 218, "at": 98},
         column_config={
             "seq": config.NumberColumn(width=60),
-            "at": times.time_column("time (local)", width=138),
+            "at": times.time_column("time (local)", width=124, form="MM-DD HH:mm:ss"),
             "utc": config.TextColumn("UTC", width=66),
-            "session": config.LinkColumn(width=170, display_text=TITLE_OF_LINK, alignment="left"),
+            "session": config.LinkColumn(width=168, display_text=TITLE_OF_LINK, alignment="left"),
             "turn": config.NumberColumn(width=48),
             "event": config.TextColumn(width=156),
-            "what": config.TextColumn(width=400),
-            "hash": config.TextColumn(width=100, help="first 12 digits"),
+            "what": config.TextColumn(width=620 if page_width() == "wide" else 300),
+            "hash": config.TextColumn(width=104, help="first 12 digits"),
         },
     )
 
@@ -242,7 +243,8 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     chosen = visible[rows[0]]
     line = event_line(chosen)
     widgets.show_text(line.what)
-    facts = {"seq": str(chosen.seq), "session": sanitized(line.session_id), "hash": chosen.hash}
+    facts = {"seq": str(chosen.seq), "event": line.type, "session": sanitized(line.session_id)}
+    facts["hash"] = chosen.hash
     facts["time"] = times.local_and_utc(line.at)
     if isinstance(chosen, StoredEvent):
         facts["event id"] = sanitized(chosen.event.event_id)

@@ -18,7 +18,7 @@ from windowpane_dashboard.page import address, messages, store_access, widgets
 from windowpane_dashboard.page.number_formats import SHARE
 from windowpane_dashboard.page.session_picker import OFFERED
 from windowpane_dashboard.page.store_access import StoreSnapshot
-from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences
+from windowpane_dashboard.queries.comparison import ComparedSession, compare_headline, differences, same_task
 from windowpane_dashboard.queries.filters import CompareAddress, SessionAddress
 from windowpane_dashboard.queries.titles import picker_label, session_title
 from windowpane_dashboard.sections.timeline import chart_description
@@ -38,8 +38,8 @@ def main() -> None:
         head = st.container()
         rows = chosen_sessions(snapshot)
         if len(rows) < 2:
-            st.text("There is only one session in the store: import another to compare it with.")
-            st.code("windowpane import", language=None)
+            with head:
+                widgets.headline("Choose two sessions to compare.", PAGE)
             return
         sides = [_side(snapshot, row) for row in rows]
         frame = differences(*sides)
@@ -70,8 +70,8 @@ def _side(snapshot: StoreSnapshot, row: SessionRow) -> ComparedSession:
 
 
 def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
-    """Return the sessions of the address, else the two under most pressure; draw the selections."""
-    offered = snapshot.store.sessions(SessionFilter(limit=OFFERED))
+    """Return the sessions of the address, else the latest with the same task; draw the selections."""
+    offered = snapshot.store.sessions(SessionFilter(limit=OFFERED, order="recent"))
     if not offered:
         messages.show_empty("The store is there, but it holds no sessions yet.")
     rows = {row.session_id: row for row in offered}
@@ -84,20 +84,21 @@ def chosen_sessions(snapshot: StoreSnapshot) -> list[SessionRow]:
                 widgets.show_text(name)
             else:
                 rows[name] = row
-    one = requested.one if requested.one in rows else next(iter(rows))
-    other = requested.other if requested.other in rows else next((name for name in rows if name != one), None)
-    if other is None:
-        return [rows[one]]
+    one = requested.one if requested.one in rows else None
+    other = requested.other if requested.other in rows else None
+    if one is None or other is None:
+        one, other = same_task(rows.values(), one or other)
     bar = widgets.control_bar()
     for letter, name, session_id in (("A", "one", one), ("B", "other", other)):
         bar.container().selectbox(
             f"Session {letter}",
             list(rows),
+            placeholder="Choose a session",
             format_func=lambda listed: plain(picker_label(rows[listed])),
             **address.bound_widget(PAGE, name, session_id),
         )
     address.write(PAGE, CompareAddress(one, other).to_query())
-    return [rows[one], rows[other]]
+    return [rows[name] for name in (one, other) if name is not None]
 
 
 def charts(sides: list[ComparedSession]) -> None:

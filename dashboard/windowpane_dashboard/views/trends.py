@@ -18,6 +18,7 @@ from windowpane.text.formats import count, dollars, percent
 from windowpane_dashboard.charts.trends import trend_chart, trend_legend
 from windowpane_dashboard.page import address, long_ranges, messages, project_choice, store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
+from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.queries.filters import Range, TrendAddress, TrendLines
 from windowpane_dashboard.queries.trends import (
     CHARTS,
@@ -137,31 +138,32 @@ def comparison(rows: Sequence[SessionRow], position: TrendAddress) -> None:
         [(measure.of_session, *compared(measure, lines[one], lines[other])) for measure in MEASURES],
         columns=["per session", "verdict", "one", "other"],
     )
-    st.text(comparison_answer(frame))
-    config = st.column_config.TextColumn
+    st.text(sanitized(comparison_answer(frame, one)))
+    config, is_narrow = st.column_config.TextColumn, page_width() == "narrow"
     widgets.table(
         frame,
         key="comparison_table",
         alt="Two lines compared by each measure",
         height="content",
+        narrow={"per session": 92, "verdict": 84, "one": 88, "other": 88},
         column_config={
             "per session": config(width=200),
             "verdict": config("verdict", width=130),
-            "one": config(plain(one)[:40], width=180),
-            "other": config(plain(other)[:40], width=180),
+            "one": config("first" if is_narrow else plain(one)[:40], width=180),
+            "other": config("second" if is_narrow else plain(other)[:40], width=180),
         },
     )
     st.caption(
-        "Median (range of the middle half). Worse or better only where chance is unlikely (rank test, 5% for the "
-        f"whole table). At most the latest {COMPARED_SESSIONS:,} sessions of the range."
+        "Median (range of the middle half). Worse or better only where chance is unlikely (5% for all together). "
+        f"At most the latest {COMPARED_SESSIONS:,} sessions of the range."
     )
 
 
-def comparison_answer(frame: pd.DataFrame) -> str:
-    """Return the measures in which the one line is worse or better: `Worse in cost.`"""
+def comparison_answer(frame: pd.DataFrame, one: str) -> str:
+    """Return the measures in which the line *one* is worse or better: `codex is worse in cost.`"""
     names = frame.groupby("verdict")["per session"].agg(", ".join)
     clear = [f"{verdict} in {names[verdict]}" for verdict in ("worse", "better") if verdict in names]
-    return f"{'; '.join(clear) or 'no clear difference'}.".capitalize()
+    return f"{one} is {' and '.join(clear)}." if clear else "No clear difference."
 
 
 def charts(ranged: Trends, position: TrendAddress) -> None:

@@ -253,7 +253,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "compaction_done", "Compaction done", "info", "occurrence", "compaction.accepted", "occurs", "tokens",
-        "the conversation was compacted to {value} tokens",
+        "the conversation was compacted; what replaced it has {value} tokens",
         "Compare before and after, and read the lost facts.",
         hold_turns=1, metric="context_window_compressions_total",
     ),

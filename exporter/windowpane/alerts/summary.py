@@ -9,7 +9,7 @@ from windowpane.alerts.rules import Comparison, Rule, Unit
 from windowpane.core.events import PressureMeasured
 from windowpane.core.vocabulary import ZONES
 from windowpane.text.forecasts import EVIDENCE_LABELS
-from windowpane.text.formats import UNKNOWN, percent, rate, tokens, tokens_rounded
+from windowpane.text.formats import UNKNOWN, percent, rate, tokens, tokens_rounded, turns_band
 
 COMPARISONS: Final[dict[Comparison, str]] = {
     "at_least": "at or above",
@@ -37,7 +37,7 @@ def firing_summary(
     A window that *entered* its zone by an estimate before the call may be smaller by the count of the provider.
     """
     text = rule.summary.format(
-        value=value_text(value, rule.unit),
+        value=value_text(value, rule.unit) + _range(rule, value, pressure),
         threshold=value_text(threshold, rule.unit),
         turns=rule.sustained_turns,
         used=_used(pressure, entered if rule.unit == "zone" else None),
@@ -46,6 +46,14 @@ def firing_summary(
         evidence=EVIDENCE_LABELS.get(pressure.compaction_evidence or "", UNKNOWN) if pressure else UNKNOWN,
     )
     return text[:1].upper() + text[1:]
+
+
+def _range(rule: Rule, value: float | None, pressure: PressureMeasured | None) -> str:
+    """Return the range in which the agent's compaction is in 8 of 10 cases; empty for now, and for all else."""
+    if pressure is None or rule.signal != "turns_until_compaction" or not value or value < 1:
+        return ""
+    band = turns_band(pressure.turns_until_compaction_p10, pressure.turns_until_compaction_p90)
+    return f" ({band})" if band else ""
 
 
 def _used(pressure: PressureMeasured | None, entered: PressureMeasured | None) -> str:

@@ -27,7 +27,6 @@ from windowpane.cli.output import frameless_table, print_json, print_table, prog
 from windowpane.core.characters import plain
 from windowpane.exceptions import StoreError
 from windowpane.sources.hooks.input import configured_store
-from windowpane.sources.imports.last_import import LastImport, import_key, unchanged_reports
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -107,6 +106,8 @@ def command(
     store_file = configured_store(None if store_path is None else str(store_path))
     if not os.path.exists(store_file):  # noqa: PTH110  # pathlib is slow
         _load_workers(chosen)
+    from windowpane.sources.imports.last_import import import_key, unchanged_reports  # meanwhile
+
     key = import_key(chosen, options._asdict())
     reports = unchanged_reports(store_file, key)
     if reports is None:
@@ -162,6 +163,7 @@ def import_recordings(
     """Import what has changed, and remember the import under *key*."""
     from windowpane.config.paths import local_base
     from windowpane.effects.processes import rare_collection
+    from windowpane.sources.imports.last_import import LastImport
     from windowpane.sources.imports.noted_outlines import OutlineFile
     from windowpane.sources.imports.progress import ProgressFile, another_import
 

@@ -199,10 +199,6 @@ class Passage:
         for position, term in enumerate(self.terms):
             self.positions.setdefault(term.text, []).append(position)
 
-    def part(self, start: int, end: int) -> Passage:
-        """Return the part of it from one position to another, with the text around it."""
-        return Passage(self.text, self.terms[start:end])
-
     @property
     def exact(self) -> list[int]:
         """Positions of its numbers and names."""
@@ -255,7 +251,7 @@ class Passage:
         for offset in (*(match.start() for match in _CLAUSE_END.finditer(self.text)), len(self.text)):
             end = bisect_left(starts, offset)
             if end > position:
-                yield self.part(position, end)
+                yield Passage(self.text, self.terms[position:end])
                 position = end
 
     def sentence_at(self, position: int) -> list[Term]:

@@ -136,7 +136,7 @@ def _units(statement: Passage) -> Iterator[Passage]:
     yield from clauses if len(clauses) > 1 else ()
     for position in statement.exact if len(statement.terms) > 2 else ():
         if _is_setting(statement, position):
-            yield statement.part(position - 1, position + 1)
+            yield Passage(statement.text, statement.terms[position - 1 : position + 1])
 
 
 def _is_setting(passage: Passage, position: int) -> bool:

@@ -54,7 +54,8 @@ def outcome_of(row: AlertRow, session: SessionRow | None, now: float) -> FiringO
         return FiringOutcome(
             "until the session ended", short="session end", now=False, turns=turns, seconds=passed
         )
-    return FiringOutcome("until the recording stops", short="unresolved", now=False, turns=turns, seconds=passed)
+    stops = "until the recording stops"
+    return FiringOutcome(stops, short="recording end", now=False, turns=turns, seconds=passed)
 
 
 def _passed(start: float | None, end: float | None) -> float | None:

@@ -27,6 +27,10 @@ _CAUSES: Final = {
 }
 
 
+_UNCOUNTED: Final = ("content", "media", "thinking")
+"""Starts of the names that have no article."""
+
+
 @dataclass(frozen=True, slots=True)
 class LifeStep:
     """One step of a block's life."""
@@ -66,7 +70,8 @@ def _steps(life: BlockLife) -> Iterator[LifeStep]:
     if removal is None:
         yield LifeStep("in the window", block.turn_added, None, "Never removed; it is still in the window.")
         return
-    yield LifeStep("removed", removal.turn, removal.at, _removal(removal))
+    if removal.kind != "replaced" or removal.reason or life.replacement is None:
+        yield LifeStep("removed", removal.turn, removal.at, _removal(removal))
     yield _replacement(life, removal)
     for again in life.fetched_again:
         text = f"Needed again by {_user(again)}: {size} tokens."
@@ -122,6 +127,6 @@ def _replacement(life: BlockLife, removal: BlockRemoval) -> LifeStep:
         return LifeStep("replaced", removal.turn, removal.at, text)
     handle = f"; the original can be retrieved as {evicted.handle}" if evicted and evicted.handle else ""
     name = block_name(replacement)
-    article = "an" if name[0] in "aeiou" else "a"
-    text = f"Replaced by {article} {name} of {tokens(replacement.tokens)} tokens{handle}."
+    article = "" if name.startswith(_UNCOUNTED) else "an " if name[0] in "aeiou" else "a "
+    text = f"Replaced by {article}{name} of {tokens(replacement.tokens)} tokens{handle}."
     return LifeStep("replaced", replacement.turn_added, removal.at, text, replacement.block_id)

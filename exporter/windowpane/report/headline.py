@@ -15,11 +15,11 @@ from windowpane.core.events import FidelityEvaluated
 from windowpane.core.vocabulary import Zone
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.text.formats import count, percent, tokens
+from windowpane.text.labels import is_id
 from windowpane.text.zones import zone_label
 
 MAXIMUM_NAME: Final = 60
 """Characters of a file or command in a headline."""
-_ID: Final = re.compile(r"[0-9a-f-]{6,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def largest_again(regrets: Iterable[tuple[str | None, int]]) -> str:
     """
     sums: Counter[str] = Counter()
     for target, size in regrets:
-        if target and not _ID.fullmatch(target):
+        if target and not is_id(target):
             sums[target] += size
     if not sums:
         return ""
@@ -190,8 +190,9 @@ def _peak_limit(row: SessionRow) -> int | None:
 
 def _evictions(row: SessionRow) -> str:
     """Return the number of removed items and their tokens; of some removals only the tokens are recorded."""
-    size = f"{tokens(row.evicted_tokens)} tokens"
-    return f"{count(row.evicted_blocks, 'item')} removed, {size}" if row.evicted_blocks else f"{size} removed"
+    size, more = f"{tokens(row.evicted_tokens)} tokens", "another " if row.compressions else ""
+    what = f"{count(row.evicted_blocks, 'item')} removed, {size}" if row.evicted_blocks else f"{size} removed"
+    return f"{more}{what}"
 
 
 def _compressions(compressions: int, facts: FactTotals | None) -> str:

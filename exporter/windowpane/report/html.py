@@ -54,23 +54,19 @@ def to_html(report: SessionReport) -> str:
 
 def _identity(report: SessionReport) -> str:
     session = report.session
-    record = report.forecast_record.text
     limit = f"{formats.tokens(session.limit_tokens)} tokens" if session.limit_tokens else "unknown"
     origin = f" ({LIMIT_SOURCE_LABELS[session.limit_source]})" if session.limit_source else ""
     facts = [
         ("agent", session.agent),
         ("model", session.model or formats.UNKNOWN),
-        ("source", session.source),
-        ("turns", f"{session.turns:,} in {formats.count(session.exchanges, 'exchange')}"),
+        *([] if session.source.replace("_", "-") in session.agent else [("source", session.source)]),
+        ("turns", f"{session.turns:,}"),
         ("limit", limit + origin),
         ("from", f"{formats.utc(session.started_at)} to {formats.utc(session.last_at)}"),
     ]
     level = compaction_level_text(session.compaction_tokens, session.compaction_evidence)
-    facts += [
-        (name, text)
-        for name, text in (("compaction", level.removeprefix("compacts ")), ("forecasts", record))
-        if text
-    ]
+    if level:
+        facts.append(("agent", level))
     if session.incomplete:
         facts.append(("recording", "incomplete"))
     return identity(facts)
@@ -83,12 +79,11 @@ def _tiles(report: SessionReport) -> str:
     cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     lost_rules = max((one.lost_count for one in report.rules), default=0)
     rules = f", and {formats.count(lost_rules, 'rule')}" if lost_rules else ""
-    besides = f", without {formats.count(session.compressions, 'compaction')}" if session.compressions else ""
+    besides = " apart from compactions" if session.compressions else ""
     removed = session.evicted_tokens
     values = [
-        ("window", share, zone_label(session.zone)),
+        ("window now" if report.live else "window at the end", share, zone_label(session.zone)),
         ("peak", formats.percent(session.peak_utilization), f"{formats.tokens(session.peak_used_tokens)} tokens"),
-        ("added", formats.tokens_short(session.velocity), "tokens per turn"),
         *([(f"{ahead.name} in", formats.turns_until(ahead.turns), "turns")] if report.live else []),
         *([("removed", formats.tokens_short(session.evicted_tokens), f"tokens{besides}")] if removed else []),
         ("lost", f"{facts.damaged:,} of {facts.total:,}" if facts else formats.UNKNOWN, f"facts{rules}"),
@@ -98,7 +93,7 @@ def _tiles(report: SessionReport) -> str:
             formats.dollars(session.stated_cost_dollars, stated=True)
             if session.is_cost_stated
             else formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
-            f"cache {formats.percent(cached)}",
+            "" if cached is None else f"{formats.percent(cached)} of input cached",
         ),
     ]
     notes = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.cost_notes)
@@ -118,12 +113,14 @@ def _cost(report: SessionReport) -> str:
     explained = [cause.finding for cause in report.cost_causes]
     others = [
         [
-            "" if finding.dollars is None else f"{formats.dollars(finding.dollars)} of this", "",
+            "" if finding.dollars is None else f"{formats.dollars(finding.dollars)} of these", "",
             f"{finding.text}. {finding.advice}", _turns([one.turn for one in finding.evidence]),
         ]
         for finding in report.findings
         if finding not in explained
     ]  # fmt: skip
+    if not causes:
+        return table("What to do", ("what", "turns"), [row[2:] for row in others])
     return table("Cost", ("cost", "share", "cause, and what to do", "turns"), [*causes, *others])
 
 

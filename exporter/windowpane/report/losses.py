@@ -33,8 +33,8 @@ class Losses(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The same for a narrow column, lost and contradicted facts as one number: `3, 1 again`."""
-        facts, again = f"{self.contradicted + self.lost:,}", f"{self.again:,} again"
+        """The same for a narrow column, lost and contradicted facts as one number: `3, 1 needed again`."""
+        facts, again = f"{self.contradicted + self.lost:,}", f"{self.again:,} needed again"
         return facts if not self.again else again if facts == "0" else f"{facts}, {again}"
 
     @property

@@ -13,7 +13,7 @@ from windowpane.report.calls import calls_after, sent_calls
 from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import BlockRow, TurnRow
 from windowpane.text.formats import count, tokens_short
-from windowpane.text.labels import COMPONENT_LABELS
+from windowpane.text.labels import COMPONENT_LABELS, is_id
 
 NEAR_LEVEL: Final = 0.9
 """Share of the level at which the last call before the next compaction counts as back at it."""
@@ -113,5 +113,6 @@ def _largest(added: Sequence[WindowBlock]) -> tuple[RefilledPart, ...]:
     by_name: Counter[str] = Counter()
     for one in added:
         if one.block.content_type == "tool_result":
-            by_name[f"{one.block.tool_name or 'a tool'} {one.block.target or ''}".strip()] += one.tokens
+            target = "" if one.block.target is None or is_id(one.block.target) else one.block.target
+            by_name[f"{one.block.tool_name or 'a tool'} {target}".strip()] += one.tokens
     return tuple(RefilledPart(name, tokens) for name, tokens in by_name.most_common(MAXIMUM_PARTS))

@@ -17,8 +17,8 @@ from windowpane.text.formats import (
     dollars,
     percent,
     ratio,
-    reduction,
     seconds,
+    size,
     stated_totals,
     tokens,
 )
@@ -93,15 +93,18 @@ def _session_ended(data: e.SessionEnded) -> str:
 
 
 def _session_described(data: e.SessionDescribed) -> str:
-    where = " on ".join(part for part in (data.folder or data.repository, data.branch) if part)
-    parts = [
-        data.title and f"“{data.title}”",
-        where and f"in {where}",
-        data.label and f"label {data.label}",
-        data.agent_version and f"agent version {data.agent_version}",
-        data.project and f"project {data.project}",
-    ]
-    return f"Session described: {', '.join(filter(None, parts))}."
+    values = {
+        "title": data.title and f"“{data.title}”",
+        "folder" if data.folder else "repository": data.folder or data.repository,
+        "branch": data.branch,
+        "label": data.label,
+        "agent version": data.agent_version,
+        "project": data.project,
+    }
+    text = (
+        ", ".join(f"{name} {value}" for name, value in values.items() if value) or "no description of the session"
+    )
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _history_rewound(data: e.HistoryRewound) -> str:
@@ -113,19 +116,18 @@ def _history_rewound(data: e.HistoryRewound) -> str:
 
 
 def _turn_ended(data: e.TurnEnded) -> str:
+    start = data.recorded_output_tokens
+    cost = "" if data.cost_dollars is None else f" for {dollars(data.cost_dollars, estimated=start is not None)}"
     if data.usage is None:
-        text = f"Model call without a usage report; tokens {COUNT_SOURCE_LABELS[data.count_source]}"
+        text = f"Model call{cost} without a usage report; tokens {COUNT_SOURCE_LABELS[data.count_source]}"
     else:
         usage = data.usage
-        is_estimated = data.recorded_output_tokens is not None
-        text = f"Model call: {tokens(usage.input_total)} tokens in, "
-        text += f"{tokens(usage.output_tokens, estimated=is_estimated)} out"
-        if is_estimated:
-            text += f" (only the start, {tokens(data.recorded_output_tokens)} tokens, is recorded)"
+        text = f"Model call{cost}: {tokens(usage.input_total)} tokens in, "
+        text += f"{tokens(usage.output_tokens, estimated=start is not None)} out"
+        if start is not None:
+            text += f" (only the start, {count(start, 'token')}, is recorded)"
         if usage.cache_read_tokens:
             text += f", {tokens(usage.cache_read_tokens)} of the input from the cache"
-    if data.cost_dollars is not None:
-        text += f", {dollars(data.cost_dollars, estimated=data.recorded_output_tokens is not None)}"
     if data.latency_seconds is not None:
         text += f", {seconds(data.latency_seconds)}"
     return text + "."
@@ -135,7 +137,7 @@ def _block_added(data: e.BlockAdded) -> str:
     block = data.block
     tool = f" of {block.tool_name}" if block.tool_name else ""
     size = tokens(block.tokens, estimated=block.count_source == "estimate")
-    stead = f", replaces {block.replaces}" if block.replaces else ""
+    stead = " in place of other content" if block.replaces else ""
     return f"{CONTENT_LABELS[block.content_type].capitalize()}{tool} added ({size} tokens){stead}."
 
 
@@ -167,12 +169,35 @@ def _content_compressed(data: e.ContentCompressed) -> str:
     if data.outcome != "accepted":
         return f"{name} {data.outcome}{_because(data.reason)}."
     subject = "the window" if data.scope == "window" else "content"
-    smaller = f", {reduction(data.ratio)}" if data.ratio is not None else ""
-    method = f", by {data.method}" if data.method else ""
+    method = _METHODS.get(data.method, f", by {data.method}")
     return (
-        f"{name} ({_spaced(data.trigger)}): {subject} of {tokens(data.tokens_before)} tokens "
-        f"became {tokens(data.tokens_after)}{smaller}{method}."
+        f"{name}{_reason(data.trigger)}: {subject} of {tokens(data.tokens_before)} tokens "
+        f"became {tokens(data.tokens_after)}{method}."
     )
+
+
+_METHODS: Final = {
+    "": "",
+    "agent": "",
+    "extractive": ", without a model",
+    "middle_out": ", cut in the middle",
+}
+_REASONS: Final = {
+    "auto": "by the agent itself",
+    "manual": "by command",
+    "pressure": "because the window had filled",
+    "overflow": "because the window was too full",
+    "roll": "for a new window",
+    "budget": "to keep a budget",
+    "age": "of old content",
+    "unknown": "",
+}
+
+
+def _reason(trigger: str) -> str:
+    """Return what started a reduction: ` because the window had filled`."""
+    reason = _REASONS.get(trigger, f"({_spaced(trigger)})")
+    return reason and f" {reason}"
 
 
 def _compaction_measured(data: e.CompactionMeasured) -> str:
@@ -183,11 +208,12 @@ def _compaction_measured(data: e.CompactionMeasured) -> str:
 
 def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
     if not data.facts_total:
-        return f"Facts kept unknown ({data.method}){_because(data.reason)}."
+        return f"Which facts were kept is unknown{_because(data.reason)}."
     spread = "" if data.spread is None else f" ±{ratio(data.spread / 2)}"
     score = "" if data.method == "probe" or data.score is None else f"Score {ratio(data.score)}{spread}: "
     sound = soundness_text(data)
-    return f"{score}{facts_text(data)} ({data.method}). {sound[0].upper()}{sound[1:]}."
+    judge = ", judged by a model" if data.method == "judge" else ""
+    return f"{score}{facts_text(data)}{judge}. {sound[0].upper()}{sound[1:]}."
 
 
 def _rules_followed(data: e.RulesFollowed) -> str:
@@ -307,7 +333,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
-    "blocks.referenced": lambda data: f"Names content of {count(len(data.block_ids), 'earlier item')}.",
+    "blocks.referenced": lambda data: f"Refers to {count(len(data.block_ids), 'earlier item')}.",
     "blocks.evicted": _blocks_evicted,
     "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (
@@ -355,7 +381,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."
     ),
     "checkpoint.saved": lambda data: (
-        f"Checkpoint {data.version} saved ({_spaced(data.trigger)}, {data.size_bytes:,} bytes)."
+        f"Checkpoint {data.version} saved{_reason(data.trigger)}, {size(data.size_bytes)}."
     ),
     "checkpoint.loaded": _checkpoint_loaded,
     "checkpoint.rejected": _checkpoint_rejected,
@@ -386,17 +412,14 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     ),
     "pressure.measured": _pressure_measured,
     "zone.changed": lambda data: (
-        f"Zone {zone_label(data.from_zone)} to {zone_label(data.to_zone)} at {tokens(data.used_tokens)} tokens "
-        f"({percent(data.utilization)} full)."
+        f"Zone {zone_label(data.from_zone)} to {zone_label(data.to_zone)}: {percent(data.utilization)} full."
     ),
     "velocity.spiked": lambda data: (
         f"Sudden growth: {tokens(data.added_tokens)} tokens added, {tokens(data.baseline_tokens)} are usual."
     ),
     "cache.broken": _cache_broken,
     "content.regretted": _content_regretted,
-    "misstep.observed": lambda data: (
-        f"{MISSTEP_LABELS[data.misstep].capitalize()} of turn {data.call_turn}: {data.block_id}."
-    ),
+    "misstep.observed": lambda data: f"{MISSTEP_LABELS[data.misstep].capitalize()} of turn {data.call_turn}.",
     "alert.fired": _alert_fired,
     "alert.resolved": _alert_resolved,
     "notification.delivered": _notification_delivered,

@@ -105,11 +105,6 @@ def rate(value: float, *, signed: bool = False) -> str:
     return f"{value:+.1f}".replace("-", "−") if signed else f"{value:.1f}"
 
 
-def reduction(value: float | None) -> str:
-    """Return a size before, divided by the size after: `3.2 to 1`."""
-    return UNKNOWN if value is None or math.isnan(value) else f"{value:.1f} to 1"
-
-
 def copied_calls(number: int) -> str:
     """Return a phrase about calls that another session counts; empty for none."""
     return f"{count(number, 'call')} not included: copied from another session" if number else ""

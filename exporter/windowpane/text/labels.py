@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +17,8 @@ from windowpane.core.vocabulary import (
     Severity,
 )
 
-SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "○", "warning": "◕", "critical": "●"}
-"""A shape for each severity; the worse, the fuller."""
+SEVERITY_SHAPES: Final[dict[Severity, str]] = {"info": "•", "warning": "▲", "critical": "◆"}
+"""A shape for each severity, as in the charts; zones have others."""
 
 CONTENT_LABELS: Final[dict[ContentType, str]] = {
     "system_prompt": "system prompt",
@@ -98,11 +99,19 @@ CACHE_BREAK_LABELS: Final[dict[CacheBreakCause, str]] = {
 }
 
 
+_ID: Final = re.compile(r"(?=.*[0-9])[0-9a-f-]{6,}")
+
+
+def is_id(target: str) -> bool:
+    """Return whether the target of a call is an id, which names nothing to a reader."""
+    return _ID.fullmatch(target) is not None
+
+
 def content_name(content_type: ContentType, tool_name: str | None, target: str | None = None) -> str:
     """Return the type of a block, its tool, and its file or command: `tool result of Read: src/app.py`."""
     label = CONTENT_LABELS[content_type]
     name = f"{label} of {tool_name}" if tool_name else label
-    return f"{name}: {target}" if target else name
+    return f"{name}: {target}" if target and not is_id(target) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +176,5 @@ NOTEWORTHY: Final[tuple[str, ...]] = tuple(name for name in PAYLOADS if name not
 
 
 def severity_label(severity: Severity) -> str:
-    """Return a severity with its shape: `● critical`."""
+    """Return a severity with its shape: `◆ critical`."""
     return f"{SEVERITY_SHAPES[severity]} {severity}"

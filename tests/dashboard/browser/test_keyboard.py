@@ -114,7 +114,7 @@ def test_a_session_is_opened_from_the_fleet_with_the_keyboard(site: Callable[...
     page.keyboard.press("Shift+Space")
 
     here.assert_at("**/session?session=*")
-    page.get_by_text("More metrics").first.wait_for()
+    page.get_by_text("Lost or contradicted").first.wait_for()
     expect(page.get_by_role("heading", name=re.compile(r"^Turn \d+:"))).to_have_count(1)
 
 

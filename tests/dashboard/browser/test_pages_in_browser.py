@@ -39,7 +39,7 @@ def test_every_page_opens_on_real_recordings(
     for row in sampled(sessions, 1):
         page = here.open("session", session=row.session_id)
         page.locator(".js-plotly-plot .main-svg").first.wait_for()
-        for part in ("More metrics", "In the window", "Removed by now", "Log"):
+        for part in ("Lost or contradicted", "In the window", "Removed by now", "Log"):
             here.assert_shows(part)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert here.outside == []
@@ -50,7 +50,7 @@ def test_the_selected_turn_is_on_the_first_screen_and_a_session_on_three(
 ) -> None:
     here = site(demo_store, width=1280, height=800)
     page = here.open("session", session="pi-managed-8k")
-    page.get_by_text("More metrics").wait_for()
+    page.get_by_text("Lost or contradicted").wait_for()
 
     for part in (".st-key-window_chart", "[data-testid=stSlider]", ".strip .blocks"):
         box = _box(page.locator(part).first)

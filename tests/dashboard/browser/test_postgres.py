@@ -40,6 +40,6 @@ def test_fleet_and_session_are_drawn_and_follow_the_store(
 
     page = here.open("session", session=sessions[0].session_id)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
-    for part in ("More metrics", "In the window", "Log"):
+    for part in ("Lost or contradicted", "In the window", "Log"):
         here.assert_shows(part)
     store.close()

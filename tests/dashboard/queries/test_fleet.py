@@ -138,7 +138,7 @@ def test_losses_are_counted_where_they_were_measured(small_store: SqliteStore) -
     frame = fleet_frame(listed, time.time())
 
     assert dict(zip((row.session_id for row in listed.rows), frame["losses"], strict=True)) == {
-        "refactor-api": "4, 1 again",
+        "refactor-api": "4, 1 needed again",
         "short": "0",
         "unknown-limit": "0",
         "not evaluated": "–",

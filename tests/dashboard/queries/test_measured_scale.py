@@ -45,7 +45,7 @@ def test_scaled_blocks_and_missing_ones_are_estimates(small_store: SqliteStore) 
     of_results = scaled["component"] == "tool_results"
     assert set(scaled.loc[of_results, "count"]) == {"estimate"}
     fill = fill_frame(scaled, small_store.blocks_at("refactor-api", 5))
-    assert fill.groupby("component")["tokens"].sum()["tool_results"] == 413
+    assert fill.groupby("tool")["tokens"].sum()["read"] == 413
     assert fill.loc[0, ["tool", "tokens", "block"]].tolist() == ["not in the recording", 16_008, ""]
     kept = scaled[scaled["component"] == "message_history"]
     assert list(kept["count"]) == list(blocks.loc[blocks["component"] == "message_history", "count"])

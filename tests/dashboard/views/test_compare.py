@@ -90,7 +90,7 @@ def test_one_session_cannot_be_compared(
     app = open_page("compare")
 
     assert not app.exception
-    assert "only one session" in page_text(app)
+    assert "Choose two sessions" in page_text(app)
 
 
 @pytest.mark.parametrize("missing", ["one", "other"])

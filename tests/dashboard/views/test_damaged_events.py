@@ -91,7 +91,7 @@ def test_the_session_page_shows_intact_events(
         assert f"Turn {turn}: " in page_text(app)
     assert "Its facts were not looked up" in page_text(pages["compressions"])
     app = pages["events"]
-    happened = next(table.value["what"] for table in app.dataframe if set(table.value) >= {"turn", "what"})
+    happened = next(table.value["what"] for table in app.dataframe if set(table.value) >= {"at", "what"})
     assert happened.str.startswith(PROBLEM).any()
     assert len(happened) == of_turn(small_store, turn)
 

@@ -85,6 +85,17 @@ def test_text_is_found_within_the_session(captured: SqliteStore, open_page: Open
     assert ":orange-background[**file\\_3\\.py**]" in links(app)[0]
 
 
+def test_each_match_has_its_state_at_the_turn(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
+    app = open_page("session", session=SESSION, text="contents of file_", turn="20")
+
+    states = [link.partition("**  ")[0].rpartition(" · ")[2] for link in links(app)]
+    assert {state.partition(" turn ")[0] for state in states} == {"in the window", "removed at", "added later"}
+    assert states.index("in the window") == 0
+    assert f"In the window of turn 20: {states.count('in the window')} of {len(states)} matching" in page_text(
+        app
+    )
+
+
 def test_a_note_is_added_shown_and_deleted(captured: SqliteStore, open_page: OpenPage, page_text) -> None:
     app = open_page("session", session=SESSION, turn="5", tab="notes")
     app.text_area[0].set_value("the schema was lost here")

@@ -49,6 +49,7 @@ def test_the_fleet_page_lists_what_is_not_read_yet(
     assert f"5 {LISTED}" in page_text(page)
     assert list(table["session"]) == [*(one.title for one in reversed(unread)), "gone", "broken"]
     assert list(table["last call"])[:1] == ["218k"]
+    assert list(table["compactions"]) == [*(str(one.compactions or "") for one in reversed(unread)), "–", "–"]
     assert list(table["cost"]) == ["≥ $0.04", "–", "–", "–", "–"]
     assert "1 session of this machine not read yet" in page_text(open_page("fleet", text="0000002-"))
 

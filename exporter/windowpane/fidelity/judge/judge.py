@@ -278,12 +278,9 @@ def judge_compression(
     fresh = fresh or questions_from([block for block in removed if block.content_type != "summary"], limit=room)
     questions = list({question.text: question for question in (*carried, *fresh)}.values())
     removed_ids = {block.id for block in removed}
+    recoverable = any(one.handle is not None and one.replaces in removed_ids for one in compression.visible)
     judgment = yield from judge(
-        original,
-        text_of(compression.visible),
-        questions,
-        replicates=replicates,
-        recoverable=any(one.handle is not None and one.replaces in removed_ids for one in compression.visible),
+        original, text_of(compression.visible), questions, replicates=replicates, recoverable=recoverable
     )
     outcomes = [
         (item.question.kind, item.fate, f"{item.question.text} {item.key}", None) for item in judgment.judged

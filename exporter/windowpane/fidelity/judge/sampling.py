@@ -88,10 +88,22 @@ class SampledJudge:
             return False
         return self._worker.put(job)
 
+    def evaluate(self, compression: JudgedCompression, digest: Digester) -> Evaluation:
+        """Judge one compression on this thread."""
+        program = judge_compression(
+            compression,
+            judge_name=self.name,
+            digest=digest,
+            replicates=self.sample.replicates,
+            limit=self.sample.questions,
+            write=self.sample.writes_questions,
+        )
+        return run_effect(program, self._call_model, timeout_seconds=self.sample.timeout_seconds)
+
     def _is_spent(self) -> bool:
         return self.sample.max_calls is not None and self.calls >= self.sample.max_calls
 
-    def call(self, system: str, user: str) -> Any:
+    def _call_model(self, system: str, user: str) -> Any:
         """Call the model, if that is still allowed; else the judgment ends with that reason."""
         if self._is_spent():
             raise CallsSpentError(f"the {self.sample.max_calls} calls of the judge are used up")
@@ -134,15 +146,6 @@ class JudgedSession:
 
         None of the same session is judged at the same time.
         """
-        sample = self._judge.sample
-        program = judge_compression(
-            replace(compression, carried=self._carried),
-            judge_name=self._judge.name,
-            digest=self._digest,
-            replicates=sample.replicates,
-            limit=sample.questions,
-            write=sample.writes_questions,
-        )
-        judged = run_effect(program, self._judge.call, timeout_seconds=sample.timeout_seconds)
+        judged = self._judge.evaluate(replace(compression, carried=self._carried), self._digest)
         self._carried = (*self._carried, *judged.keyed)[-MAXIMUM_QUESTIONS:]
         return judged

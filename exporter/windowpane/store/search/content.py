@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -44,7 +44,7 @@ UNINDEXED_EVENTS: Final = 50_000
 _HOLDER: Final = "s.session_id, e.body, s.current"
 _TERM: Final = re.compile(r'"([^"]+)"|(\S+)')
 _BLOCKS: Final = """
-    SELECT s.session_id, e.body FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq
+    SELECT s.session_id, e.body, b.turn_removed FROM blocks AS b JOIN events AS e ON e.seq = b.event_seq
     JOIN sessions AS s ON s.key = b.session WHERE b.session = ? ORDER BY b.event_seq DESC"""
 
 
@@ -72,6 +72,8 @@ class Occurrence:
     content_type: ContentType
     tool_name: str | None
     tokens: int
+    turn_removed: int | None = None
+    """None while it is in the window, and in a search of several sessions."""
 
 
 class Snippet(NamedTuple):
@@ -214,6 +216,9 @@ class _Reading:
 
 def contains(text: str, terms: Iterable[str]) -> bool:
     """Return whether a text contains every term, which is in lower case."""
+    terms = list(terms)
+    if len(text) <= content_index.INDEXED_CHARACTERS and all(term in text for term in terms):
+        return True
     folded = content_index.searchable(text).lower()
     return all(term in folded for term in terms)
 
@@ -242,12 +247,12 @@ class _Holders:
         self._connection = connection
         self._is_session = session is not None
         self._projects = projects
-        rows: Iterable[tuple[str, bytes]] = ()
+        rows: Iterable[tuple[Any, ...]] = ()
         if session is not None:
             rows = connection.execute(_BLOCKS, (session,))
         elif projects is None:
             rows = search.unindexed_events(connection, "block.added", limit=UNINDEXED_EVENTS)
-        self._bodies: dict[str, list[tuple[str, bytes]]] = {}
+        self._bodies: dict[str, list[tuple[Any, ...]]] = {}
         for row in rows:
             try:
                 digest = _digest_decoder.decode(row[1]).data.digest
@@ -270,7 +275,7 @@ class _Holders:
                 rows += index.with_word(self._connection, digest, kind="block.added", limit=limit)
             else:
                 rows += self._of_projects(digest, limit)
-        located = (_occurrence(session_id, body, digest) for session_id, body in rows)
+        located = (_occurrence(digest, *row) for row in rows)
         return tuple(sorted(filter(None, located), key=_moment, reverse=True))
 
     def _of_projects(self, digest: str, limit: int) -> list[tuple[str, bytes]]:
@@ -287,7 +292,7 @@ class _Holders:
         return [(session_id, body) for session_id, body, current in rows if current][:limit]
 
 
-def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:
+def _occurrence(digest: str, session_id: str, body: bytes, turn_removed: int | None = None) -> Occurrence | None:
     """Return the block of a stored `block.added`; None for a damaged one and for a block with another text."""
     try:
         event = _decoder.decode(body)
@@ -297,8 +302,9 @@ def _occurrence(session_id: str, body: bytes, digest: str) -> Occurrence | None:
     if block.digest != digest:
         return None
     return Occurrence(
-        session_id, event.agent, block.turn, event.at, block.id, block.content_type, block.tool_name, block.tokens
-    )
+        session_id, event.agent, block.turn, event.at,
+        block.id, block.content_type, block.tool_name, block.tokens, turn_removed,
+    )  # fmt: skip
 
 
 def delete(connection: Database, digest: str | None) -> None:

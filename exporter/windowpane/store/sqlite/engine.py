@@ -38,6 +38,8 @@ BUSY_SECONDS: Final = 30.0
 """The longest that a writer waits for another process's transaction, unless it is opened with another limit."""
 PAGE_BYTES: Final = 8192
 """Larger than the default: fewer bytes are lost at the ends of pages that hold events of about 500 bytes."""
+LOG_PAGES: Final = 4_000
+"""Pages in the log, 32 MB, from which on they are moved into the file: a writer waits for the disk meanwhile."""
 
 _UNREADABLE: Final = ("not a database", "malformed", "encrypted")
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -133,6 +135,7 @@ def open_writer(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteData
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
     except sqlite3.Error:
         connection.close()
         raise
