@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
+from windowpane.store.reads.project_reader import EventReader
 from windowpane.store.records import DamagedEvent, StoredEvent, Verification
 from windowpane.store.search.events import MAXIMUM_HITS
 from windowpane.store.writes.chain import Head
@@ -32,7 +34,7 @@ from windowpane_dashboard.queries import filter_chips
 from windowpane_dashboard.queries.certificate import certificate
 from windowpane_dashboard.queries.events import event_line, events_frame
 from windowpane_dashboard.queries.filters import AuditFilters, SessionAddress
-from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, sessions_by_id
+from windowpane_dashboard.queries.titles import TITLE_OF_LINK, link_url, session_title, sessions_by_id
 from windowpane_dashboard.style.sanitize import escape_markdown, sanitized
 
 PAGE_ROWS = 100
@@ -97,7 +99,7 @@ def chain_row(snapshot: StoreSnapshot) -> None:
         return
     verification, version = result
     with right:
-        chain_state(verification)
+        chain_state(verification, snapshot.store)
         text, moment = st.session_state[CERTIFICATE]
         st.download_button(
             f"Certificate of {moment}",
@@ -124,7 +126,7 @@ def _restore_address() -> None:
     address.update(PAGE)
 
 
-def chain_state(verification: Verification) -> None:
+def chain_state(verification: Verification, store: EventReader) -> None:
     """Draw whether the record is intact or broken, with or without a key, and where it is broken."""
     checked = f"{count(verification.events, 'event')} of {count(verification.sessions, 'session')} checked"
     gaps = verification.explained_gaps
@@ -142,11 +144,17 @@ def chain_state(verification: Verification) -> None:
                 "unaltered since then, not proven before."
             )
         return
-    st.error(f"Broken. {escape_markdown(checked + explained)}.", icon=":material/link_off:")
-    for link in verification.broken[:LISTED_BROKEN]:
-        where = f"session {link.session_id} (revision {link.revision})" if link.session_id else "the store"
-        at = "" if link.seq is None else f"at seq {link.seq} "
-        widgets.show_text(f"Broken {at}in {where}: {link.problem}")
+    st.error(f"{escape_markdown(checked + explained)}.", icon=":material/link_off:")
+    broken = verification.broken[:LISTED_BROKEN]
+    rows = sessions_by_id(store, (link.session_id for link in broken if link.session_id), recent=())
+    for number, link in enumerate(broken):
+        row = rows.get(link.session_id)
+        name = session_title(row) if row else link.session_id or "The store"
+        at = "" if link.seq is None else f"From seq {link.seq} on: "
+        start = AuditFilters(session=link.session_id or None, after=max(0, (link.seq or 1) - 1))
+        label, opens = escape_markdown(name), partial(address.write, PAGE, start.to_query())
+        st.button(label, key=f"broken_{number}", type="tertiary", icon=":material/link_off:", on_click=opens)
+        widgets.show_text(f"{at}{link.problem}")
     if len(verification.broken) > LISTED_BROKEN:
         st.caption(f"The first {LISTED_BROKEN} of {count(len(verification.broken), 'place')}.")
 

@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from windowpane.config.loading import load_config
-from windowpane.core.times import midnight
+from windowpane.core.times import is_live, midnight
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.headline import Phrase, Subject, fleet_phrases
 from windowpane.report.spending import budget_text
@@ -70,7 +70,7 @@ def main() -> None:
     with head:
         linked_headline([*phrases, *named_sessions(listed)], targets(listed), PAGE)
         live_cards(listed.live, now)
-        spending_line(snapshot, now)
+        spending_line(snapshot, listed, now)
     session_table(listed, now)
     if store_access.may_write(snapshot):
         unread_sessions({row.session_id for row in listed.rows}, filters.text)
@@ -79,13 +79,14 @@ def main() -> None:
     store_access.rerun_on_change(snapshot, page=PAGE)
 
 
-def spending_line(snapshot: StoreSnapshot, now: float) -> None:
+def spending_line(snapshot: StoreSnapshot, listed: Fleet, now: float) -> None:
     """Draw the quotas of plans, and the cost budgets of the day."""
     store = snapshot.store
     with messages.report_read_errors("Quotas and budgets cannot be read"):
         quotas = sorted(store.quotas(now=now), key=lambda quota: quota.read_at)
         latest = {(quota.agent, quota.minutes): quota for quota in quotas}  # an agent may have several accounts
-        texts = [quota_text(quota, now) for quota in latest.values()]
+        live = {row.agent for row in listed.rows if is_live(row, now)}
+        texts = [quota_text(quota, now, live) for quota in latest.values()]
         budgets = configured_budgets(snapshot.projects)
         costs = store.spending(since=midnight(now)) if budgets else ()
         texts += [budget_text(budget, costs) for budget in budgets]

@@ -182,7 +182,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *(
         Rule(
             f"cost_{zone}", f"Cost budget in {zone}", severity, "outside", "cost_budget", "at_least", "ratio",
-            "{value} of the budget is spent today, at or above {threshold}",
+            "{value} of a day's budget is spent, at or above {threshold}",
             "Open the most expensive session of today, and see what its calls carry.",
             threshold=share, nature="anomaly", metric="context_window_cost_dollars_total",
         )

@@ -81,7 +81,8 @@ def top_table(
 ) -> Group:
     """Return the sessions as a table of at most 80 columns, the fullest first, below the quotas of plans."""
     lines = [f"{formats.count(len(rows), 'session')} by pressure, {formats.local(now)}"]
-    lines += [plain(quota_text(quota, now)) for quota in quotas[:MAXIMUM_QUOTAS]]
+    live = {row.agent for row in rows if is_live(row, now)}
+    lines += [plain(quota_text(quota, now, live)) for quota in quotas[:MAXIMUM_QUOTAS]]
     head = Text("\n".join(lines))
     if not rows:
         hint = "No session is live. `windowpane watch` follows transcripts; --all lists all stored sessions."

@@ -433,7 +433,9 @@ def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_pa
     next(button for button in app.button if button.label == "Verify chain").click().run()
 
     assert "broken" in app.subheader[0].value
-    assert any("Broken at seq 5" in text.value for text in app.text)
+    assert any("From seq 5 on: " in text.value for text in app.text)
+    app.button(key="broken_0").click().run()
+    assert app.dataframe[0].value["seq"].iloc[0] == 5
 
 
 def test_the_audit_page_names_a_row_that_its_events_do_not_give(

@@ -18,7 +18,7 @@ from windowpane.core.events import (
     SessionDescribed,
     Usage,
 )
-from windowpane.core.times import midnight
+from windowpane.core.times import midnight, within_calendar
 from windowpane.core.tracking.tracker import SessionInfo, SessionTracker
 from windowpane.outputs.http.spending import SESSION, SpendingAlerts
 from windowpane.store.embedded import SqliteStore
@@ -83,7 +83,8 @@ def test_a_budget_fires_each_grade_once_and_resolves_on_the_next_day(store: Sqli
     restarted.check()
     assert again == [("cost_red", "fired")]
     (red, yellow) = store.alerts()
-    assert red.summary == "all agents in web, $10.00 a day: 150% of the budget is spent today, at or above 100%"
+    day = f"{within_calendar(NOON).astimezone():%d %b}"
+    assert red.summary == f"all agents in web, $10.00 a day: $15.00 spent on {day} (150%)"
     assert (red.severity, yellow.severity) == ("critical", "info")
     assert store.session(red.session_id).project == "web"
 

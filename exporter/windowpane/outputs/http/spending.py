@@ -21,12 +21,13 @@ from windowpane.core.events import (
     SessionDescribed,
     SessionEnded,
 )
-from windowpane.core.times import midnight
+from windowpane.core.times import midnight, within_calendar
 from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.metrics.labels import safe_name
 from windowpane.metrics.quota import QuotaMetrics
 from windowpane.report.spending import spent_dollars
 from windowpane.store.filters import AlertFilter
+from windowpane.text.formats import dollars, percent
 from windowpane.text.quota import duration
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class _Condition:
     """Start of the day or window: a firing before it was about another."""
     value: float
     project: str = ""
+    text: str = ""
+    """The rest of the summary, if it is not that of the rule."""
     fires: bool = True
     """False for a grade below the present one, which remains but does not start."""
 
@@ -102,8 +105,10 @@ class SpendingAlerts:
         today = midnight(now)
         costs = self._store.spending(since=today)
         for budget in self._budgets:
-            share = spent_dollars(budget, costs) / budget.dollars
-            yield from self._reached(_COST_ALERTS, budget.name, today, share, budget.project)
+            spent = spent_dollars(budget, costs)
+            share = spent / budget.dollars
+            text = f"{dollars(spent)} spent on {within_calendar(now).astimezone():%d %b} ({percent(share)})"
+            yield from self._reached(_COST_ALERTS, budget.name, today, share, project=budget.project, text=text)
 
     def _quotas(self, now: float) -> Iterator[_Condition]:
         self.quotas.update(quotas := self._store.quotas(now=now))
@@ -112,12 +117,19 @@ class SpendingAlerts:
             yield from self._reached(_QUOTA_ALERTS, window, since, quota.used_ratio)
 
     def _reached(
-        self, alerts: Sequence[str], subject: str, since: float, share: float, project: str = ""
+        self,
+        alerts: Sequence[str],
+        subject: str,
+        since: float,
+        share: float,
+        *,
+        project: str = "",
+        text: str = "",
     ) -> Iterator[_Condition]:
         """Yield the grades that a share has reached; only the highest one starts to fire."""
         rules = [rule for name in alerts if (rule := self._rules.get(name)) and share >= (rule.threshold or 0)]
         for rule in rules:
-            yield _Condition(rule, subject, since, share, project, fires=rule is rules[-1])
+            yield _Condition(rule, subject, since, share, project, text, fires=rule is rules[-1])
 
     def _update(self, conditions: Sequence[_Condition], project: str, now: float) -> None:
         session_id = _session_id(project)
@@ -133,7 +145,7 @@ class SpendingAlerts:
         for one in conditions:
             if one.fires and not any(one.is_of(alert) for alert in alerts):
                 turn += 1
-                text = firing_summary(one.rule, one.value, one.rule.threshold, None)
+                text = one.text or firing_summary(one.rule, one.value, one.rule.threshold, None)
                 payloads.append((turn, AlertFired(
                     one.rule.name, one.rule.severity, turn, one.value, one.rule.threshold,
                     f"{one.subject}: {text[:1].lower()}{text[1:]}",
