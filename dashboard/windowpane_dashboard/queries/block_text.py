@@ -65,17 +65,13 @@ class HitRow(NamedTuple):
     snippet: Snippet
 
 
-def hit_rows(result: ContentHits) -> list[HitRow]:
-    """Return one row per block that held a matching text, in the order of the texts."""
-    return [HitRow(one, hit.snippet) for hit in result.hits for one in hit.occurrences]
-
-
 def rows_by_session(result: ContentHits, query: str) -> list[list[HitRow]]:
     """Return the rows of each session, each passage once, most matches of the phrase first."""
     phrase, sessions = phrase_of(query), defaultdict[str, list[HitRow]](list)
     passages: dict[tuple[str, Snippet], HitRow] = {}
-    for row in hit_rows(result):
-        passages.setdefault((row.occurrence.session_id, row.snippet), row)
+    for hit in result.hits:
+        for one in hit.occurrences:
+            passages.setdefault((one.session_id, hit.snippet), HitRow(one, hit.snippet))
     for (session_id, _), row in passages.items():
         sessions[session_id].append(row)
 

@@ -41,11 +41,6 @@ def _lost(side: ComparedSession) -> MeasureValue:
     return None if facts is None else float(facts.lost + facts.contradicted)
 
 
-def _cache(side: ComparedSession) -> MeasureValue:
-    row = side.row
-    return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-
-
 COST, PEAK, LOST = "cost", "window at its fullest", "facts lost"
 MEASURES: Final[tuple[Measure, ...]] = (
     Measure(COST, lambda side: side.row.cost_dollars, dollars, by_output=True),
@@ -57,7 +52,7 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("compactions", lambda side: side.row.compressions, tokens),
     Measure("turns", lambda side: side.row.turns, tokens),
     Measure("tokens sent", lambda side: side.row.input_tokens or None, tokens),
-    Measure("input from the cache", _cache, percent),
+    Measure("input from the cache", lambda side: side.row.cache_ratio, percent),
     Measure("alerts", lambda side: float(len(side.alerts)), tokens),
 )
 

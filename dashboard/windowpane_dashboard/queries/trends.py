@@ -57,10 +57,6 @@ class TrendMeasure:
         return percent(value) if self.unit == "%" else decimal(value)
 
 
-def _cached(row: SessionRow) -> float | None:
-    return row.cache_read_tokens / row.input_tokens if row.input_tokens else None
-
-
 CHARTS: Final = (
     TrendMeasure("cost", "Cost", "$", "cost", lambda row: row.cost_dollars),
     TrendMeasure(
@@ -72,7 +68,8 @@ CHARTS: Final = (
         lambda row: row.fidelity, more_is_better=True,
     ),
     TrendMeasure(
-        "cache", "Input from the prompt cache", "%", "input from the prompt cache", _cached, more_is_better=True
+        "cache", "Input from the prompt cache", "%", "input from the prompt cache",
+        lambda row: row.cache_ratio, more_is_better=True,
     ),
 )  # fmt: skip
 MEASURES: Final = (*CHARTS, TrendMeasure("compactions", "", "", "compactions", lambda row: row.compressions))

@@ -71,11 +71,12 @@ def _text(text: str | None, block_id: str, query: str) -> None:
         whole = st.toggle(f"Show all {len(text):,} characters", key=f"whole_{block_id}")
         if whole:
             visible = _part(text, block_id)
+    is_long = len(visible.text) > 1_200 or visible.text.count("\n") > 16
     st.code(
         harmless(visible.text),
         language=None,
         wrap_lines=True,
-        height=TEXT_PIXELS if _is_long(visible) else "content",
+        height=TEXT_PIXELS if is_long else "content",
     )
     if not visible.is_whole:
         st.caption(f"Characters {visible.start + 1:,} to {visible.end:,} of {visible.total:,}.")
@@ -87,10 +88,6 @@ def _part(text: str, block_id: str) -> TextPart:
         return part_of(text, 1)
     chosen = st.number_input(f"Part, of {number:,}", 1, number, key=f"part_{block_id}")
     return part_of(text, int(chosen))
-
-
-def _is_long(visible: TextPart) -> bool:
-    return len(visible.text) > 1_200 or visible.text.count("\n") > 16
 
 
 def _step(session_id: str, step: LifeStep) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -85,7 +86,8 @@ def _note(note: Note, *, may_write: bool) -> None:
         else:
             st.markdown(f"{mark} bookmark")
     if may_write:
-        right.button("Delete", key=f"delete_{note.note_id}", on_click=lambda: _delete(note))
+        delete = partial(store_access.whole_store().delete_note, note.session_id, note.note_id)
+        right.button("Delete", key=f"delete_{note.note_id}", on_click=lambda: _write(delete))
 
 
 def _add(view: SessionView, kind: str) -> None:
@@ -106,10 +108,6 @@ def _give_title(view: SessionView) -> None:
         st.session_state[TITLE] = ""
 
     _write(write)
-
-
-def _delete(note: Note) -> None:
-    _write(lambda: store_access.whole_store().delete_note(note.session_id, note.note_id))
 
 
 def _write(write: Callable[[], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pandas as pd
 import streamlit as st
 
 from windowpane.alerts.rules import alert_title
@@ -75,25 +76,28 @@ def alert_line(store: EventReader, alert: AlertRow) -> None:
 
 
 def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None = None) -> None:
-    """Draw the metrics of a session as its next call would find it.
+    """Draw the window, the next event while the session is live, the cost and what was lost.
 
-    Only a live session has a window now and a forecast. With an *alert*, the window is the fullest of its turn,
-    where what was reduced before the call counts too, and the forecast is that of the alert's text.
+    The window is that of the last call, of a live session with what came in since. With an *alert*, it is the
+    fullest of its turn, where what was reduced before the call counts too; the forecast is in the alert's text.
     """
-    metrics = [_cost(row), _lost(row, timeline)]
-    is_forecast = is_live(row, time.time()) and alert is None
-    if is_forecast or alert is not None:
-        metrics.insert(0, _window(row, timeline, alert))
-    if is_forecast:
+    live = is_live(row, time.time())
+    metrics = [_window(row, timeline, alert, live=live), _cost(row), _lost(row, timeline)]
+    if live and alert is None:
         metrics.insert(1, _forecast(row, timeline))
     with st.container(horizontal=True, gap="large"):
         for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
 
 
-def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None) -> tuple[str, str, str]:
+def _window(row: SessionRow, timeline: Timeline, alert: AlertRow | None, *, live: bool) -> tuple[str, str, str]:
     used, share, zone = row.used_tokens, row.utilization, row.zone
     label, call = "Window now", "with what came in since the call"
+    if not live and timeline.latest is not None:
+        last = timeline.turns.iloc[-1]
+        used, zone = round(last["used"]), last["zone"]
+        share = None if pd.isna(last["utilization"]) else float(last["utilization"])
+        label, call = "Window at the end", "in the last call"
     fullest = None if alert is None else timeline.fullest(alert.fired_turn)
     if alert is not None and fullest is not None:
         used, share, zone = round(fullest[0]), fullest[1], fullest[2]
@@ -126,8 +130,8 @@ def _cost(row: SessionRow) -> tuple[str, str, str]:
 
 def _cost_help(row: SessionRow) -> str:
     text = "Cost of all model calls so far."
-    if row.input_tokens:
-        text += f" {percent(row.cache_read_tokens / row.input_tokens)} of their input came from the prompt cache."
+    if row.cache_ratio is not None:
+        text += f" {percent(row.cache_ratio)} of their input came from the prompt cache."
     if row.copied_turns:
         text += f" {copied_calls(row.copied_turns)}."
     if not row.estimated_outputs:

@@ -89,11 +89,9 @@ def trial_windows(row: SessionRow | None, window: str | None) -> list[str]:
 
 def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     rows = offered_sessions(snapshot, *st.session_state.get("replay_sessions", ()))
+    names = {name: f"{picker_label(row)}  ·  {count(row.turns, 'turn')}" for name, row in rows.items()}
     sessions = st.multiselect(
-        "Recorded sessions",
-        list(rows),
-        format_func=lambda name: plain(_recorded_label(rows[name]) if name in rows else name),
-        key="replay_sessions",
+        "Recorded sessions", list(rows), format_func=lambda one: plain(names.get(one) or one), key="replay_sessions"
     )
     st.session_state.setdefault("replay_policies", list(DEFAULT_POLICIES))
     st.session_state.setdefault("replay_windows", ["32k"])
@@ -129,10 +127,6 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
         thresholds=zones or "",
         name=session_title(rows[sessions[0]])[:NAME_CHARACTERS] if sessions and sessions[0] in rows else "",
     )
-
-
-def _recorded_label(row: SessionRow) -> str:
-    return f"{picker_label(row)}  ·  {count(row.turns, 'turn')}"
 
 
 def _start(request: SimulationRequest) -> None:

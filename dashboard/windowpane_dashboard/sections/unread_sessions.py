@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, Final
 
 import pandas as pd
@@ -38,7 +38,7 @@ def _list(stored: Collection[str], text: str | None) -> None:
     outlines.sort(key=lambda one: one.last_at or 0.0, reverse=True)
     st.caption(f"{count(len(outlines), 'session')} of this machine not read yet. Select one to read it at once.")
     widgets.table(
-        outline_frame(outlines, time.time()),
+        pd.DataFrame([_record(one, time.time()) for one in outlines]),
         key=TABLE,
         alt="Sessions that are not read yet, the latest first",
         on_select=lambda: None,
@@ -53,11 +53,6 @@ def _list(stored: Collection[str], text: str | None) -> None:
 def _matches(outline: SessionOutline, text: str) -> bool:
     names = (outline.session_id, outline.agent, outline.title, outline.folder, outline.repository, outline.branch)
     return any(text in name.casefold() for name in names)
-
-
-def outline_frame(outlines: Sequence[SessionOutline], now: float) -> pd.DataFrame:
-    """Return one row per session, in columns of the fleet's table."""
-    return pd.DataFrame([_record(one, now) for one in outlines])
 
 
 def _record(outline: SessionOutline, now: float) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def serving(
         )
         try:
             deadline = time.monotonic() + start_seconds
-            while not _answers(url):
+            while http_status(f"{url}/_stcore/health", timeout_seconds=2) != HTTPStatus.OK:
                 if process.poll() is not None or time.monotonic() > deadline:
                     output.seek(max(0, output.seek(0, os.SEEK_END) - OUTPUT_BYTES))
                     raise DashboardError(
@@ -79,10 +79,6 @@ def _free_port(preferred: int) -> int:
         except OSError:
             probe.bind((DEFAULT_ADDRESS, 0))
         return int(probe.getsockname()[1])
-
-
-def _answers(url: str) -> bool:
-    return http_status(f"{url}/_stcore/health", timeout_seconds=2) == HTTPStatus.OK
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -76,7 +76,6 @@ def _tiles(report: SessionReport) -> str:
     session = report.session
     share = formats.percent(session.utilization, estimated=session.is_estimated)
     ahead, facts = next_event(session), report.facts
-    cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     lost_rules = max((one.lost_count for one in report.rules), default=0)
     rules = f", and {formats.count(lost_rules, 'rule')}" if lost_rules else ""
     besides = " apart from compactions" if session.compressions else ""
@@ -93,7 +92,7 @@ def _tiles(report: SessionReport) -> str:
             formats.dollars(session.stated_cost_dollars, stated=True)
             if session.is_cost_stated
             else formats.dollars(session.cost_dollars, estimated=session.is_cost_estimated),
-            "" if cached is None else f"{formats.percent(cached)} of input cached",
+            "" if session.cache_ratio is None else f"{formats.percent(session.cache_ratio)} of input cached",
         ),
     ]
     notes = "".join(f"<p class=quiet>Cost: {escape(sentence)}</p>" for sentence in report.cost_notes)

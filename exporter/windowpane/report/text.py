@@ -353,12 +353,12 @@ def _damaged(report: SessionReport) -> list[str]:
 
 def _cost(report: SessionReport) -> list[str]:
     session = report.session
-    cached = session.cache_read_tokens / session.input_tokens if session.input_tokens else None
     if not session.input_tokens:
         copied = formats.copied_calls(session.copied_turns)
         note = report.stated_totals or copied or "the recording has no usage of single calls"
         return [f"Cost   {formats.dollars(session.shown_cost_dollars, stated=session.is_cost_stated)}   {note}"]
-    sent = f"sent {formats.tokens(session.input_tokens)} tokens, {formats.percent(cached)} from cache"
+    cached = formats.percent(session.cache_ratio)
+    sent = f"sent {formats.tokens(session.input_tokens)} tokens, {cached} from cache"
     estimated = session.is_cost_estimated
     written = f"written {formats.tokens(session.output_tokens, estimated=estimated)}"
     lines = [f"Cost   {formats.dollars(session.cost_dollars, estimated=estimated)}   {sent}; {written}"]

@@ -177,6 +177,11 @@ class SessionRow:
         return self.title or self.label or self.agent
 
     @property
+    def cache_ratio(self) -> float | None:
+        """Share of all input tokens that came from a prompt cache, 0 to 1; None without input."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else None
+
+    @property
     def is_estimated(self) -> bool:
         """Used tokens and utilization are estimates."""
         return self.count_source == "estimate"

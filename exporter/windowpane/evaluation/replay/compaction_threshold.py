@@ -95,7 +95,7 @@ class RecordedCompactions:
     count: int
     tokens_after: int
     """Median of the first call after each."""
-    cached_share: float
+    cache_ratio: float
     """Median share of it that was read from the prompt cache."""
     summary_tokens: int
     """Median output of the summaries; 0 where no recording has one."""
@@ -387,7 +387,7 @@ def _replay(session: RecordedSession, recorded: RecordedCompactions, level_token
         if cached and (window >= level or step.is_requested):
             dollars += _price(step.model, cached, window - cached, recorded.summary_tokens)
             window = recorded.tokens_after + recorded.fetched_again_tokens
-            cached = int(recorded.cached_share * recorded.tokens_after)
+            cached = int(recorded.cache_ratio * recorded.tokens_after)
             compactions += 1
         read = min(window, int(cached * (1 - step.rewritten_share)))
         dollars += _price(step.model, read, window - read, step.output_tokens)
