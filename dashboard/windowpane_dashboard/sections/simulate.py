@@ -91,7 +91,10 @@ def _form(snapshot: StoreSnapshot) -> SimulationRequest:
     rows = offered_sessions(snapshot, *st.session_state.get("replay_sessions", ()))
     names = {name: f"{picker_label(row)}  ·  {count(row.turns, 'turn')}" for name, row in rows.items()}
     sessions = st.multiselect(
-        "Recorded sessions", list(rows), format_func=lambda one: plain(names.get(one) or one), key="replay_sessions"
+        "Recorded sessions",
+        list(rows),
+        format_func=lambda one: plain(names.get(one) or one),
+        key="replay_sessions",
     )
     st.session_state.setdefault("replay_policies", list(DEFAULT_POLICIES))
     st.session_state.setdefault("replay_windows", ["32k"])
