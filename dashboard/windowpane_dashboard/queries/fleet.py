@@ -50,12 +50,6 @@ class LiveSession:
     today_dollars: float | None = None
     """Cost of its calls and its sub-agents' since midnight; None if none is known."""
 
-    @property
-    def turns(self) -> float:
-        """Turns until its next event; infinite where none is expected."""
-        turns = next_event(self.row).turns
-        return math.inf if turns is None or math.isnan(turns) else turns
-
     def forecast(self, now: float) -> str:
         """Return the next event: `13 turns (6–23) until compaction`, `compaction now`, `no forecast yet`."""
         event = next_event(self.row)
@@ -70,9 +64,15 @@ class LiveSession:
         return f"{text}, {self.time} at this pace" if self.time and not is_idle else text
 
 
+def _turns(row: SessionRow, live_since: float = -math.inf) -> float:
+    """Return the turns until the next event of a session; infinite where none is expected, or it is not live."""
+    turns = None if row.ended or (row.last_at or 0.0) < live_since else next_event(row).turns
+    return math.inf if turns is None or math.isnan(turns) else turns
+
+
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Matching sessions, live ones first, in the order of the store."""
+    """Matching sessions, live ones first by their next event, the others in the order of the store."""
 
     rows: tuple[SessionRow, ...]
     totals: FleetTotals
@@ -100,13 +100,12 @@ class Fleet:
     @property
     def warning(self) -> str:
         """The nearest next event: `api loses its memory in about 4 turns.`; empty if none is expected."""
-        if not self.live or not math.isfinite(self.live[0].turns):
+        turns = _turns(self.live[0].row) if self.live else math.inf
+        if not math.isfinite(turns):
             return ""
         first, event = self.live[0].row, next_event(self.live[0].row)
         what = "loses its memory" if event.name == "compaction" else "reaches red"
-        when = (
-            "now" if self.live[0].turns <= 0 else f"in about {count(max(1, round(self.live[0].turns)), 'turn')}"
-        )
+        when = "now" if turns <= 0 else f"in about {count(max(1, round(turns)), 'turn')}"
         return f"{session_title(first)} {what} {when}."
 
 
@@ -119,7 +118,8 @@ def read_fleet(
     """
     firing = reader.alerts(AlertFilter(firing=True, live_since=live_since, limit=FIRINGS))
     totals = reader.fleet_totals(query, live_since=live_since)
-    rows = below_parents(reader.sessions(query))
+    first = query.live_first_since or math.inf
+    rows = below_parents(sorted(reader.sessions(query), key=lambda row: _turns(row, first)))
     live = nearest(reader, query, live_since, firing) if totals.live else ()
     if live and midnight < math.inf:
         live = _with_costs_of_today(live, reader.spending(since=midnight))
@@ -135,7 +135,7 @@ def nearest(
     for alert in firing:  # newest first
         last_alerts.setdefault(alert.session_id, alert)
     live = (LiveSession(row, last_alerts.get(row.session_id)) for row in reader.sessions(wanted))
-    cards = sorted(live, key=lambda session: session.turns)[:CARDS]
+    cards = sorted(live, key=lambda session: _turns(session.row))[:CARDS]
     return tuple(_with_forecast(reader, session) for session in cards)
 
 

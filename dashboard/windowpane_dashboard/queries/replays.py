@@ -126,8 +126,8 @@ def _values(result: SetupResult) -> str:
     fidelity, overflows = result.mean("fidelity"), int(result.total("overflows"))
     sent = f"{tokens_short(result.total('tokens_sent'))} tokens"
     parts = [
-        sent if result.dollars is None else dollars(result.dollars),
-        "" if fidelity is None else f"{percent(fidelity)} of removed names still visible",
+        sent if result.dollars is None else dollars(result.dollars, estimated=True),
+        "" if fidelity is None else f"{percent(fidelity)} of the names in removed content still in the window",
         count(overflows, "overflow") if overflows else "",
     ]
     return ", ".join(filter(None, parts))

@@ -30,9 +30,8 @@ def firing_section(store: EventReader, row: AlertRow, outcome: FiringOutcome, *,
     for text in (row.summary, *lost_rules_of(store, row)):
         widgets.show_text(f"{text}.")
     since = "" if row.fired_at is None else f", {times.local(row.fired_at)}"
-    true = "" if row.crossing_turn == row.fired_turn else f"True from turn {row.crossing_turn}, "
-    fired = f"{true}fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
-    st.caption(escape_markdown(fired[0].upper() + fired[1:]), help=times.utc_help(row.fired_at))
+    fired = f"Fired at turn {row.fired_turn}{since}; {outcome.text} ({duration_text(outcome)})."
+    st.caption(escape_markdown(fired), help=times.utc_help(row.fired_at))
     _delivery_list(deliveries(store, row))
     if title:
         st.page_link(

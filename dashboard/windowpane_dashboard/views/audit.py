@@ -42,6 +42,7 @@ LISTED_DAMAGED = 20
 LISTED_BROKEN = 20
 VERIFIED, CERTIFICATE = "audit_verified", "audit_certificate"
 PAGE, TRAIL = "audit", "audit_trail"
+RESTORE = partial(address.update, PAGE)  # the last address, in case the browser has not seen it yet
 
 
 def main() -> None:
@@ -57,12 +58,10 @@ def main() -> None:
         recorded = f"{count(size.events, 'event')} of {count(size.sessions, 'session')} recorded"
         with head:
             if snapshot.is_admin:
-                widgets.headline(
-                    f"{recorded}; {_chain_state(st.session_state.get(VERIFIED), snapshot.version)}.", PAGE
-                )
+                recorded += f"; {_chain_state(st.session_state.get(VERIFIED), snapshot.version)}"
+            widgets.headline(f"{recorded}.", PAGE if snapshot.is_admin else "")
+            if snapshot.is_admin:
                 chain_row(snapshot)
-            else:
-                widgets.headline(f"{recorded}.")
         filter_bar(snapshot, filters)
         rows_section(snapshot, filters)
     store_access.rerun_on_change(snapshot, page=PAGE)
@@ -76,14 +75,14 @@ def _chain_state(result: tuple[Verification, int] | None, version: int) -> str:
         return f"the record is broken in {count(len({one.session_id for one in verification.broken}), 'session')}"
     proof = "any alteration" if verification.keyed else "accidents, but not every deliberate alteration"
     if version != verified_version:
-        return f"the chain was intact before the store grew, which excludes {proof}"
+        return f"the chain was intact before the store grew (verify again), which excludes {proof}"
     return f"the chain is intact, which excludes {proof}"
 
 
 def chain_row(snapshot: StoreSnapshot) -> None:
     """Draw the button that verifies the chain, and the last result."""
     left, right = st.columns([1.3, 6], vertical_alignment="center")
-    if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=_restore_address):
+    if left.button("Verify chain", icon=":material/verified_user:", width="stretch", on_click=RESTORE):
         at = time.time()
         verification = store_access.whole_store().verify()
         text = certificate(verification, _heads(), store=snapshot.path, at=at)
@@ -97,7 +96,7 @@ def chain_row(snapshot: StoreSnapshot) -> None:
             "again, and compares what the pages show with the events."
         )
         return
-    verification, version = result
+    verification, _ = result
     with right:
         chain_state(verification, snapshot.store)
         text, moment = st.session_state[CERTIFICATE]
@@ -109,8 +108,6 @@ def chain_row(snapshot: StoreSnapshot) -> None:
             icon=":material/workspace_premium:",
             on_click="ignore",
         )
-        if version != snapshot.version:
-            st.caption("The store has grown since: verify again to include the new events.")
 
 
 def _heads() -> Sequence[Head]:
@@ -119,11 +116,6 @@ def _heads() -> Sequence[Head]:
         return store_access.whole_store().heads()
     except messages.READ_ERRORS:
         return ()
-
-
-def _restore_address() -> None:
-    """Write the last address again, in case the browser has not seen it yet."""
-    address.update(PAGE)
 
 
 def chain_state(verification: Verification, store: EventReader) -> None:
@@ -144,7 +136,7 @@ def chain_state(verification: Verification, store: EventReader) -> None:
                 "unaltered since then, not proven before."
             )
         return
-    st.error(f"{escape_markdown(checked + explained)}.", icon=":material/link_off:")
+    st.error(f"Broken here; {escape_markdown(checked + explained)}.", icon=":material/link_off:")
     broken = verification.broken[:LISTED_BROKEN]
     rows = sessions_by_id(store, (link.session_id for link in broken if link.session_id), recent=())
     for number, link in enumerate(broken):
@@ -226,7 +218,7 @@ def _table(snapshot: StoreSnapshot, visible: Sequence[StoredEvent | DamagedEvent
         alt="Events in order",
         column_order=("seq", "at", "what", "session", "turn", "hash", "utc"),
         height="content" if len(frame) <= 14 else 480,
-        on_select=_restore_address,
+        on_select=RESTORE,
         selection_mode="single-row",
         narrow={"what": 218, "at": 98},
         column_config={
@@ -250,8 +242,7 @@ def _selected_row(visible: Sequence[StoredEvent | DamagedEvent]) -> None:
     line = event_line(chosen)
     widgets.show_text(line.what)
     facts = {"seq": str(chosen.seq), "event": line.type, "session": sanitized(line.session_id)}
-    facts["hash"] = chosen.hash
-    facts["time"] = times.local_and_utc(line.at)
+    facts |= {"hash": chosen.hash, "time": times.local_and_utc(line.at)}
     if isinstance(chosen, StoredEvent):
         facts["event id"] = sanitized(chosen.event.event_id)
         facts["stream"] = f"{sanitized(chosen.event.context.stream_id)}, number {chosen.event.n}"

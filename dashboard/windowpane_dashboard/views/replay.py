@@ -120,8 +120,8 @@ def results_section(results: tuple[SetupResult, ...]) -> None:
         },
     )
     st.caption(
-        "Still visible: of the names in removed content. Compaction only is what most agents do. All rows replay "
-        "the same recorded messages, tool results and replies at list prices. What an agent was charged is on "
+        "Still visible: names in removed content that the window still shows. All rows replay the same recorded "
+        "messages, tool results and replies at list prices. What an agent was charged is on "
         "the Session page: it includes content that no recording has, so it cannot be compared with these."
     )
 
@@ -132,11 +132,10 @@ def timelines_section(snapshot: StoreSnapshot, results: tuple[SetupResult, ...],
     sessions = sessions_of(results)
     rows = {name: snapshot.store.session(name) for name in sessions}
     labels = {name: name if row is None else picker_label(row) for name, row in rows.items()}
-    chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = bound_select("Session", labels, position.session, default=chosen)
+        chosen = bound_select("Session", labels, position.session, default=sessions[0])
     else:
-        st.caption(escape_markdown(labels[chosen]))
+        st.caption(escape_markdown(labels[chosen := sessions[0]]))
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
@@ -173,7 +172,6 @@ def configuration_section(results: tuple[SetupResult, ...], position: ReplayAddr
         icon=":material/download:",
         on_click="ignore",
         width="stretch",
-        help="Saves the configuration of this setup as windowpane.yml.",
     )
     use.caption("Save it as the file that WINDOWPANE_CONFIG names, or pass the same names as arguments.")
 

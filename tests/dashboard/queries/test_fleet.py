@@ -18,6 +18,7 @@ from windowpane.core.times import live_since
 from windowpane.core.vocabulary import Severity, Zone
 from windowpane.report import losses
 from windowpane.store.embedded import SqliteStore
+from windowpane.store.filters import SessionFilter
 from windowpane_dashboard.page.widgets import alike
 from windowpane_dashboard.queries.filters import FleetFilters
 from windowpane_dashboard.queries.fleet import (
@@ -119,6 +120,22 @@ def test_sub_agents_are_listed_below_their_parents(small_store: SqliteStore) -> 
     ordered = [row.session_id for row in below_parents(rows)]
 
     assert ordered == ["alone", "boss", "helper", "deep", "lost", "a", "b"]
+
+
+def test_the_live_session_with_the_nearest_event_is_listed_first(
+    small_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = small_store.sessions(SessionFilter(limit=3))
+    now = time.time()
+    later, silent, sooner = (
+        replace(row, parent_session_id=None, ended=False, last_at=at, turns_until_compaction=turns)
+        for row, at, turns in zip(rows, (now, now - 9_000, now), (9.0, 1.0, 2.0), strict=True)
+    )
+    monkeypatch.setattr(SqliteStore, "sessions", lambda *_: [later, sooner, silent])
+
+    assert [row.session_id for row in listed_now(small_store).rows] == [
+        row.session_id for row in (sooner, later, silent)
+    ]
 
 
 def test_only_live_sessions_have_a_forecast(small_store: SqliteStore) -> None:

@@ -105,7 +105,7 @@ def test_without_rules_nothing_is_advised() -> None:
     unknown = replace(one, present=replace(one.present, survival=None))
 
     assert unknown.best is None
-    assert advice_sentences(unknown).startswith("No advice: a lower size costs less, but may lose more rules.")
+    assert advice_sentences(unknown).startswith("No advice yet. Lower sizes cost less;")
 
 
 def test_rules_of_few_compactions_are_no_evidence_however_many_they_are() -> None:

@@ -59,8 +59,8 @@ def advice_answer(advice: ThresholdAdvice) -> str:
         return "Compact as now: no lower size is certain to cost less (see the ranges)."
     if advice.present.survival is None:
         return (
-            "No advice: a lower size costs less, but may lose more rules. That is known from "
-            f"{MINIMUM_RULE_COMPACTIONS} compactions with rules on; {advice.compactions.with_rules} are recorded."
+            "No advice yet. Lower sizes cost less; whether they lose more rules is known only after "
+            f"{MINIMUM_RULE_COMPACTIONS} compactions with rules ({advice.compactions.with_rules} so far)."
         )
     return "Compact as now: no lower size that costs less is known to keep as many rules."
 
