@@ -141,7 +141,7 @@ def session_table(listed: Fleet, now: float) -> None:
     st.caption(escape_markdown(totals_text(listed)))
     config, width = st.column_config, page_width()
     frame = fleet_frame(listed, now)
-    title = config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=480 if width == "wide" else 250)
+    title = config.LinkColumn(display_text=TITLE_OF_LINK, alignment="left", width=480 if width == "wide" else 300)
     lost = config.NumberColumn(
         alignment="left", help="facts that compactions lost or contradicted; content needed again; – unknown"
     )
@@ -149,10 +149,10 @@ def session_table(listed: Fleet, now: float) -> None:
         frame = frame.assign(session=list(map(short_title, listed.rows)), lost=frame["losses"])
         title = lost = config.TextColumn()
     hidden = {*HIDDEN, *widgets.alike(frame)} - {"session", "window"}
-    widest = {"repository": 240 if width == "wide" else 150, "losses": 150}
+    widest = {"repository": 240 if width == "wide" else 120, "losses": 150}
     widths = {name: min(most, 7 * (3 + int(frame[name].str.len().max()))) for name, most in widest.items()}
     widgets.table(
-        fleet_styled(frame, widgets.current_palette(), cells=0 if width == "narrow" else BAR_CELLS),
+        fleet_styled(frame, widgets.current_palette(), cells=BAR_CELLS if width == "wide" else 0),
         key=TABLE,
         alt=ALTERNATIVE,
         on_select=lambda: None,
@@ -165,7 +165,9 @@ def session_table(listed: Fleet, now: float) -> None:
             "session": title,
             "repository": config.TextColumn(width=widths["repository"], help="repository or folder, branch"),
             "window": config.NumberColumn(
-                width=150, alignment="left", help="used tokens / limit of the next call; ≈ estimated"
+                width=150 if width == "wide" else 80,
+                alignment="left",
+                help="used tokens / limit of the next call; ≈ estimated",
             ),
             "lost": lost | {"width": widths["losses"]},
             "next": config.TextColumn(help="turns until the agent's own compaction, or until red"),
