@@ -85,7 +85,7 @@ def metrics_row(row: SessionRow, timeline: Timeline, *, alert: AlertRow | None =
     metrics = [_window(row, timeline, alert, live=live), _cost(row), _lost(row, timeline)]
     if live and alert is None:
         metrics.insert(1, _forecast(row, timeline))
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for label, value, help_text in metrics:
             st.metric(label, value, help=help_text, width="content")
 

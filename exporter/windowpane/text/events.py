@@ -295,7 +295,7 @@ def _checkpoint_rejected(data: e.CheckpointRejected) -> str:
 def _checkpoint_loaded(data: e.CheckpointLoaded) -> str:
     drift = f"; {count(data.drift, 'fact')} about the environment changed" if data.drift else ""
     age = "" if data.age_seconds is None else f", {seconds(data.age_seconds)} old"
-    return f"Resumed from checkpoint {data.version}{age}{drift}."
+    return f"Resumed from the saved state (checkpoint {data.version}){age}{drift}."
 
 
 def _notification_delivered(data: e.NotificationDelivered) -> str:
@@ -333,7 +333,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
     "turn.started": lambda _: "Turn started.",
     "turn.ended": _turn_ended,
     "block.added": _block_added,
-    "blocks.referenced": lambda data: f"Refers to {count(len(data.block_ids), 'earlier item')}.",
+    "blocks.referenced": lambda data: f"The reply mentions {count(len(data.block_ids), 'earlier item')}.",
     "blocks.evicted": _blocks_evicted,
     "history.rewound": _history_rewound,
     "reply.discarded": lambda data: (
@@ -381,7 +381,7 @@ _SENTENCES: Final[dict[str, Callable[[Any], str]]] = {
         f"Session {data.child_session_id} returned {tokens(data.result_tokens)} tokens ({data.outcome})."
     ),
     "checkpoint.saved": lambda data: (
-        f"Checkpoint {data.version} saved{_reason(data.trigger)}, {size(data.size_bytes)}."
+        f"State saved (checkpoint {data.version}){_reason(data.trigger)}, {size(data.size_bytes)}."
     ),
     "checkpoint.loaded": _checkpoint_loaded,
     "checkpoint.rejected": _checkpoint_rejected,
