@@ -74,7 +74,9 @@ def broken(seen_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def here(site: Callable[..., Any], seen_store: Path, broken: Broken) -> Any:
     broken.output.write_bytes(b"")
-    return site(seen_store, url=broken.url)
+    here = site(seen_store, url=broken.url)
+    here.page.set_viewport_size({"width": 1440, "height": 900})  # a page below 1360 px is drawn a second time
+    return here
 
 
 def assert_reported(here: Any, broken: Broken) -> None:
