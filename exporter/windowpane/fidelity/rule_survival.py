@@ -53,11 +53,11 @@ class RuleFollower:
         self._pending = ObservedCompaction(
             event.event_id, self._count, tracker.window_id, tuple(removed), remaining, results
         )
-        tracker.on_call = partial(self._called, removed)
-
-    def _called(self, removed: Sequence[Block], at: float | None) -> None:
-        self._calls += 1
         memory = {one.digest for one in removed if one.content_type == "memory_injection" and one.text}
+        tracker.on_call = partial(self._called, memory)
+
+    def _called(self, memory: set[str], at: float | None) -> None:
+        self._calls += 1
         if self._calls == PUT_BACK_CALLS or memory <= {one.digest for one in self._tracker.window}:
             self.finish(at)
 
