@@ -15,7 +15,7 @@ import pandas as pd
 
 from windowpane.config.loading import load_config
 from windowpane.config.schema import CostBudget
-from windowpane.core.times import IDLE_SECONDS, is_live
+from windowpane.core.times import IDLE_SECONDS, is_live, is_live_since
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.exceptions import ConfigurationError
 from windowpane.report.losses import Losses, losses_of
@@ -66,7 +66,7 @@ class LiveSession:
 
 def _turns(row: SessionRow, live_since: float = -math.inf) -> float:
     """Return the turns until the next event of a session; infinite where none is expected, or it is not live."""
-    turns = None if row.ended or (row.last_at or 0.0) < live_since else next_event(row).turns
+    turns = next_event(row).turns if is_live_since(row, live_since) else None
     return math.inf if turns is None or math.isnan(turns) else turns
 
 

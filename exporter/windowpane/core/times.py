@@ -60,4 +60,9 @@ def live_since(now: float) -> float:
 
 def is_live(session: Observed, now: float) -> bool:
     """Return True if *session* has not ended and its last event is at most 15 minutes old."""
-    return not session.ended and session.last_at is not None and session.last_at >= live_since(now)
+    return is_live_since(session, live_since(now))
+
+
+def is_live_since(session: Observed, since: float) -> bool:
+    """Return True if *session* has not ended and had an event at *since* or later."""
+    return not session.ended and session.last_at is not None and session.last_at >= since
