@@ -176,12 +176,12 @@ def _failures(results: Sequence[tuple[Block, Block | None]]) -> Iterator[Fact]:
         output = block.text or ""
         command = _command(call) if output and call is not None else ""
         program = " ".join(re.split(r"&&|;", re.split(r"[\"'$<]", command)[0])[-1].split()[:3])
-        if program not in run and has_failed(output, call) and (finding := finding_of(output)):
-            yield Fact("failed_command", f"{command[:160]}: {finding}", block.id)
+        if program not in run and has_failed(output, call) and (fault := fault_in(output)):
+            yield Fact("failed_command", f"{command[:160]}: {fault}", block.id)
         run.add(program)
 
 
-def finding_of(output: str) -> str:
+def fault_in(output: str) -> str:
     """Return the line of an output that names the fault; empty where none does."""
     is_long = len(output) > 2 * READ_CHARACTERS
     text = f"{output[:READ_CHARACTERS]}\n{output[-READ_CHARACTERS:]}" if is_long else output

@@ -236,6 +236,10 @@ MANY_LINES = "ok\n" * 90
             "<tool_use_error>Found 2 matches of the string to replace",
         ),
         ("12:00:01 start\n12:00:02 ERROR: refused\n12:00:03 stop", "12:00:02 ERROR: refused"),
+        (
+            "Exit code 1\n--- FAIL: TestA (0.1s)\n--- FAIL: TestA (0.2s)\n--- FAIL: TestB (0.1s)\n1 error",
+            "--- FAIL: TestA (0.1s) (exit 1); --- FAIL: TestB (0.1s)",
+        ),
     ],
 )
 def test_the_finding_of_a_result_is_its_failure_count_or_opening_text(output: str, finding: str) -> None:

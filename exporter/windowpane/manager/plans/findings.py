@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
@@ -21,6 +21,8 @@ SCANNED_LINES: Final = 40
 MAXIMUM_FAILURES: Final = 200
 """Lines with a word of a failure that are compared."""
 LINE_CHARACTERS: Final = 1_000
+OTHER_FAILURES: Final = 3
+"""Failures of one result beside the first."""
 
 _WORD: Final = re.compile(r"[Ee]rror|ERROR|[Ee]xception|[Ff]ailed|FAIL|[Ff]atal|FATAL|panic|[Dd]enied")
 _LABEL: Final = (
@@ -94,29 +96,36 @@ def finding_of(text: str) -> str:
 
 
 def failure_of(text: str) -> str:
-    """Return the failure that a tool result reports, with its place and exit status; empty without one.
+    """Return the failures that a tool result reports on one line; empty without one."""
+    return "; ".join(failures_of(text))
 
-    The first line that starts as an error message, else the first that counts failures, else the first that
-    mentions one.
+
+def failures_of(text: str) -> list[str]:
+    """Return the failures that a tool result reports: one with its place and exit status, then others as short.
+
+    The first is the first line that starts as an error message, else the first that counts failures, else the
+    first that mentions one. The others start as an error message, and differ in more than numbers.
     """
     text = _read(text)
     exit_line = _EXIT.search(text)
     code = int(exit_line[1] or exit_line[2]) if exit_line else None
     output = _output_of(text)
     least = 2 if code == 0 or _listing_of(output) else 1
-    best = max(
-        (line for line in _failures(output) if line.rank >= least), key=lambda line: line.rank, default=None
-    )
+    lines = [line for line in _failures(output) if line.rank >= least]
+    best = max(lines, key=lambda line: line.rank, default=None)
     if code and (best is None or best.rank < _RANKS) and (located := _COMPILER.search(output)):
         best = _Line(2, located.start(), located[0])
     if best is None:
-        return _short(_line_at(text, exit_line.start())) if exit_line and code else ""
+        return [_short(_line_at(text, exit_line.start()))] if exit_line and code else []
     message = _short(best.text)
     notes = [_location(output, best)] if best.rank == _RANKS else []
     if code and exit_line and exit_line[0] not in message:
         notes.append(f"exit {code}")
     notes = [note for note in notes if note and note not in message]
-    return f"{message} ({', '.join(notes)})" if notes else message
+    others = {_NUMBER.sub("#", _short(line.text)): _short(line.text) for line in lines if line.rank == _RANKS}
+    others.pop(_NUMBER.sub("#", message), None)
+    first = f"{message} ({', '.join(notes)})" if notes else message
+    return [first, *(other for other in islice(others.values(), OTHER_FAILURES) if other not in message)]
 
 
 def grouped_failures(lines: Iterable[str]) -> list[str]:
@@ -145,7 +154,7 @@ def _with_others(message: str, others: Iterable[str]) -> str:
 
 def failures_in(blocks: Iterable[Block]) -> list[str]:
     """Return the failures that the texts of *blocks* report, in order."""
-    return list(filter(None, (failure_of(block.text or "") for block in blocks)))
+    return [failure for block in blocks for failure in failures_of(block.text or "")]
 
 
 def is_failure(line: str) -> bool:

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from windowpane.core.protocols import TokenCounter
-from windowpane.manager.plans.findings import failure_of
+from windowpane.manager.plans.findings import failures_of
 
 ATTEMPTS: Final = 6
 SMALLEST_STRING: Final = 16
@@ -40,12 +40,12 @@ def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str =
 
 
 def shorten_result(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
-    """Return a tool result truncated by `middle_out`; the marker contains a failure that it would hide."""
+    """Return a tool result truncated by `middle_out`; the marker contains the failures that it would hide."""
     short = middle_out(text, max_tokens, counter, note=note)
-    failure = failure_of(text) if len(short) < len(text) else ""
-    if not failure or " ".join(failure.split(" (")[0].rstrip("…").split()) in " ".join(short.split()):
-        return short
-    return middle_out(text, max_tokens, counter, note=f": {failure}{note}")
+    shown = " ".join(short.split())
+    failures = failures_of(text) if len(short) < len(text) else []
+    hidden = [one for one in failures if " ".join(one.split(" (")[0].rstrip("…").split()) not in shown]
+    return middle_out(text, max_tokens, counter, note=f": {'; '.join(hidden)}{note}") if hidden else short
 
 
 def clip_arguments(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
