@@ -218,11 +218,12 @@ def compactor() -> str:
     """The default against setups of its cost, on the half of the sessions that it was not changed on."""
     pattern = r"## Reported half\n.*?most ([\d.]+) times.*?in (\d+) comp.*?in (\d+), and below in (\d+)"
     cost, above, within, below = results("COMPACTOR.md", pattern).groups()
+    less = below if int(below) else "none"
     return (
         "Old facts were looked up, by kind, in the calls of long recorded sessions. Compared with presets, "
         f"truncation and others that cost at most {cost} times as much, the default keeps more beyond noise "
-        f"in {above} comparisons, as much within noise in {within}, and less in {below} "
-        "([which](../benchmarks/COMPACTOR.md))."
+        f"in {above} comparisons, as much within noise in {within}, and less in {less} "
+        "([all of them](../benchmarks/COMPACTOR.md))."
     )
 
 
