@@ -7,6 +7,7 @@ file (`README.md` describes their reading); without WINDOWPANE_SESSIONS_DIR the 
 from __future__ import annotations
 
 import json
+import operator
 import random
 import re
 import time
@@ -14,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +32,8 @@ from windowpane.fidelity.rules import SOURCE_OF, Rule, find_rules
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.transcripts.playback import session_events
 
+HELD_OUT: Final = ("reporting", "fresh", "users", "chat", "chat-fresh", "public")
+"""Halves that no label of was seen before the product was first run on them."""
 CANDIDATES: Final = Path(__file__).with_name("rules.jsonl")
 _FIRST_DRAW: Final = {
     "user/cue": 2681, "user/prose": 4026, "user/other": 1174,
@@ -67,6 +71,9 @@ class Candidate:
     procedure: bool
     """From a skill or command, which the product does not read for rules."""
     rule: bool
+    """By most of its readers."""
+    votes: Sequence[bool]
+    """The label of each reader."""
     sentence: str
     text: str
     """The sentence with the start of its document and some lines around it."""
@@ -107,9 +114,9 @@ def candidates() -> list[Candidate]:
     return [Candidate(**{key: row[key] for key in names}) for row in map(json.loads, lines)]
 
 
-def scores(half: str) -> Iterator[Score]:
-    """Yield the scores of one half by source, and of all."""
-    read = [one for one in candidates() if one.half == half and not one.procedure]
+def scores(*halves: str) -> Iterator[Score]:
+    """Yield the scores of some halves by source, and of all; of several ones only the counts are meaningful."""
+    read = [one for one in candidates() if one.half in halves and not one.procedure]
     sources = dict.fromkeys(one.source for one in read)
     for source in sources:
         yield _score(source, [one for one in read if one.source == source], read)
@@ -119,7 +126,8 @@ def scores(half: str) -> Iterator[Score]:
 
 def _score(name: str, own: Sequence[Candidate], read: Sequence[Candidate]) -> Score:
     drawn = Counter(f"{one.source}/{one.stratum}" for one in read)
-    population = POPULATION.get(read[0].half, drawn)
+    halves = {one.half for one in read}
+    population = POPULATION.get(halves.pop(), drawn) if len(halves) == 1 else drawn
     sums: dict[tuple[bool, bool], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for one in own:
         stratum = f"{one.source}/{one.stratum}"
@@ -336,6 +344,33 @@ def _score_lines() -> Iterator[str]:
         for one in scores(half):
             numbers = " | ".join(f"{value:.2f}" for value in one[2:])
             yield f"| {half} | {one.name} | {one.rules} | {numbers} |"
+    for one in scores(*HELD_OUT):
+        yield f"| **all held out** | {one.name} | {one.rules} | {one.precision:.2f} | {one.recall:.2f} | | |"
+    yield ""
+    yield f"*All held out*: {', '.join(HELD_OUT)}."
+    yield ""
+    yield from _agreement_lines()
+
+
+def _agreement_lines() -> Iterator[str]:
+    yield "| half | sentences with three readers | called a rule by one, two, all | kappa of two readers |"
+    yield "|---|--:|--:|--:|"
+    read = [one for one in candidates() if len(one.votes) > 1 and not one.procedure]
+    for half in dict.fromkeys(one.half for one in read):
+        votes = [one.votes for one in read if one.half == half]
+        numbers = Counter(map(sum, votes))
+        readers = list(zip(*votes, strict=True))
+        kappas = [kappa(*pair) for pair in combinations(readers, 2)]
+        called = ", ".join(str(numbers[most]) for most in (1, 2, 3))
+        yield f"| {half} | {len(votes)} | {called} | {min(kappas):.2f} to {max(kappas):.2f} |"
+
+
+def kappa(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """Return Cohen's kappa: agreement beyond that of chance, 1 for full agreement."""
+    agreed = sum(map(operator.eq, first, second)) / len(first)
+    shares = sum(first) / len(first), sum(second) / len(second)
+    chance = shares[0] * shares[1] + (1 - shares[0]) * (1 - shares[1])
+    return (agreed - chance) / (1 - chance)
 
 
 def _planted_lines(result: Measured | None) -> Iterator[str]:

@@ -31,7 +31,13 @@ from windowpane.fidelity.judge.prompts import (
     read_answer,
     read_verdict,
 )
-from windowpane.fidelity.judge.questions import Question, questions_from, read_questions, write_questions
+from windowpane.fidelity.judge.questions import (
+    KINDS,
+    Question,
+    questions_from,
+    read_questions,
+    write_questions,
+)
 from windowpane.fidelity.judge.sampling import JudgeSampling
 from windowpane.testing import ScriptedModel
 
@@ -291,10 +297,10 @@ class TestQuestions:
         "You must never log the address of a customer.\n\nNext: remove the temporary table ledger_copy."
     )
 
-    def test_all_four_kinds_come_out_of_facts(self) -> None:
+    def test_all_kinds_come_out_of_facts(self) -> None:
         questions = questions_from(blocks_of(self.TEXT, "user_message"))
 
-        assert {question.kind for question in questions} == {"recall", "artifact", "continuation", "decision"}
+        assert {question.kind for question in questions} == set(KINDS)
         assert all(question.expected in self.TEXT for question in questions)
         assert questions == questions_from(blocks_of(self.TEXT, "user_message"))
 

@@ -2,8 +2,8 @@
 
 A sentence states a rule if one of its clauses forbids, obliges, limits or prefers, and is addressed to the agent:
 `never push`, `you must not …`, `commits must be signed`. In system prompts and memory files a plain imperative
-does too: what is written there holds for every request. In a message of the user it is a request, and so is a
-numbered step of a procedure.
+does too: what is written there holds for every request. In a message of the user, and in a prompt in one, it is a
+request, and so is a numbered step of a procedure.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 from windowpane.fidelity.languages import language_of_sentence, pattern_of, vocabulary_of
 
-Register = Literal["prompt", "instructions", "request"]
-"""Kind of a text: a system prompt; a memory file, or a prompt in a message; or any other message of the user."""
+Register = Literal["prompt", "instructions", "pasted", "request"]
+"""Kind of a text: a system prompt; a memory file; a prompt in a message; or any other message of the user."""
 
 
 class Passage(NamedTuple):
@@ -36,7 +36,8 @@ _LABEL: Final = re.compile(
 )
 """A label before a sentence: `Tests: run them first`."""
 _CLAUSES: Final = re.compile(
-    r"[;:—–] +| - |, +(?:and |but |so |or |then )?| (?:and|but) (?=(?:never|always|do not|don['’]t)\b)|[()]",
+    r"[;:—–] +| - |, +(?:and |but |so |or |then )?|[()]"
+    r"| (?:and|but|so) (?=(?:pls |please )?(?:never|always|do not|don['’]?t)\b)",
     re.IGNORECASE,
 )
 _STATES: Final = re.compile(r"[:：]$|\w = | (?:→|->) |(?<![\w-])now[.!]?$")
@@ -63,7 +64,8 @@ def rule_of(passage: Passage, register: Register) -> str | None:
         return worded(passage)
     language = language_of_sentence(sentence)
     if language != "English":
-        return sentence if pattern_of("rule", language).search(opening(sentence)) else None
+        stated = pattern_of("described", language).sub("", sentence) if register == "request" else sentence
+        return sentence if pattern_of("rule", language).search(opening(stated)) else None
     is_opened = _starts("opening", opening(sentence)) or _continues("opening", sentence)
     return sentence if is_opened or _has("addressed", sentence) or _instructs(passage, register) else None
 
@@ -118,7 +120,7 @@ def _instructs(passage: Passage, register: Register) -> bool:
     if in_rule_list or not is_imperative:
         return is_imperative or _has("rules_heading", passage.heading)
     in_steps = passage.is_step and not _LABEL.match(passage.text)
-    is_step = in_steps or _has("steps_heading", passage.heading)
+    is_step = register == "pasted" or in_steps or _has("steps_heading", passage.heading)
     return not is_step or _starts("general", clause) or _has("order", clause)
 
 

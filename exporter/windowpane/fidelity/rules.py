@@ -128,7 +128,7 @@ def _register_of(text: str, source: RuleSource) -> Register | None:
     if source == "system":
         return "prompt"
     is_request = source == "user" or (len(text) < NOTICE_CHARACTERS and not _MARKDOWN.search(text))
-    return "request" if is_request and not _PROMPT.match(head) else "instructions"
+    return "instructions" if not is_request else "pasted" if _PROMPT.match(head) else "request"
 
 
 def _passages(text: str) -> Iterator[Passage]:

@@ -19,14 +19,15 @@ from windowpane.fidelity.passages import PROSE_TYPES, Passage
 from windowpane.fidelity.situation import Fact, FactKind
 
 Dimension = Literal["key_facts", "continuity", "decisions"]
-QuestionKind = Literal["recall", "artifact", "continuation", "decision"]
-"""A single fact; a file or name of the work; the state of the work; a decision and its reason."""
+QuestionKind = Literal["recall", "artifact", "continuation", "decision", "rule"]
+"""A single fact; a file or name of the work; its state; a decision and its reason; a standing instruction."""
 KINDS: Final[tuple[QuestionKind, ...]] = get_args(QuestionKind)
 DIMENSION_OF: Final[dict[QuestionKind, Dimension]] = {
     "recall": "key_facts",
     "artifact": "key_facts",
     "continuation": "continuity",
     "decision": "decisions",
+    "rule": "continuity",
 }
 WEIGHTS: Final[dict[Dimension, float]] = {"key_facts": 0.5, "continuity": 0.25, "decisions": 0.25}
 """Weights of the dimensions; a dimension without questions gives its weight to the others."""
@@ -40,7 +41,7 @@ _WORDING: Final[dict[FactKind, tuple[QuestionKind, str]]] = {
     "name": ("artifact", ""),
     "changed_file": ("artifact", ""),
     "goal": ("continuation", "What is the goal of the task that involves {subject}?"),
-    "rule": ("continuation", "Which rule about {subject} must be followed?"),
+    "rule": ("rule", "Which rule about {subject} must be followed?"),
     "open_work": ("continuation", "What work on {subject} is still open?"),
     "decision": ("decision", "What was decided about {subject}, and why?"),
 }

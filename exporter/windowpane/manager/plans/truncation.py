@@ -42,9 +42,9 @@ def middle_out(text: str, max_tokens: int, counter: TokenCounter, *, note: str =
 def shorten_result(text: str, max_tokens: int, counter: TokenCounter, *, note: str = "") -> str:
     """Return a tool result truncated by `middle_out`; the marker contains the failures that it would hide."""
     short = middle_out(text, max_tokens, counter, note=note)
-    shown = " ".join(short.split())
+    visible = " ".join(short.split())
     failures = failures_of(text) if len(short) < len(text) else []
-    hidden = [one for one in failures if " ".join(one.split(" (")[0].rstrip("…").split()) not in shown]
+    hidden = [one for one in failures if " ".join(one.split(" (")[0].rstrip("…").split()) not in visible]
     return middle_out(text, max_tokens, counter, note=f": {'; '.join(hidden)}{note}") if hidden else short
 
 
