@@ -157,8 +157,8 @@ def rules() -> str:
     return (
         f"Of the rules in sentences that were read by hand it finds {system} in system prompts, {memory} in "
         f"memory files and {user} in messages of users; {', '.join(precise[:2])} and {precise[2]} of what it "
-        "finds are rules. Of what strangers typed to agents in public repositories, which nothing was tuned on, it finds "
-        f"{public} ({precise[3]} are rules)."
+        "finds are rules. Of what strangers typed to agents in public repositories, which nothing was tuned on, "
+        f"it finds {public} ({precise[3]} are rules)."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from windowpane.store.records import BlockRow, ToolUse
-from windowpane.text.labels import CONTENT_LABELS
+from windowpane.text.labels import CONTENT_LABELS, is_id
 
 TOP: Final = 10
 TARGET_CHARACTERS: Final = 28
@@ -55,8 +55,8 @@ def top_frame(fill: pd.DataFrame) -> pd.DataFrame:
 
 
 def item_name(tool: str, target: str | None) -> str:
-    """Return a tool with its file or command: `Read …/strategy/cleanup.go`."""
-    return f"{tool} {end_of(target or '')}".rstrip()
+    """Return a tool with its file or command, not with an id: `Read …/strategy/cleanup.go`."""
+    return tool if not target or is_id(target) else f"{tool} {end_of(target)}"
 
 
 def end_of(target: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import streamlit as st
 
+from windowpane.report.task_names import named_target
 from windowpane.store.records import ToolUse
 from windowpane.text.formats import percent, tokens
 from windowpane_dashboard.page import widgets
@@ -31,17 +32,17 @@ def tool_use_section(view: SessionView) -> None:
         share = percent(fill["tokens"].head(TOP).sum() / max(size, 1))
         largest = f", {share} in the {TOP} largest parts" if len(fill) > TOP else ""
         st.text(f"Turn {view.turn}: {tokens(size)} tokens{largest}. Select a row to read its largest item.")
-        _top(fill)
+        _top(fill, {one: named_target(store, view.row.session_id, one) or "" for one in fill["target"].head(TOP)})
     uses = store.tool_use(view.row.session_id, limit=ROWS)
     if uses:
         st.text("Over the whole session")
         uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
 
 
-def _top(fill: pd.DataFrame) -> None:
+def _top(fill: pd.DataFrame, names: Mapping[str, str]) -> None:
     config = st.column_config
     widgets.table(
-        top_frame(fill),
+        top_frame(fill.assign(target=fill["target"].map(names))),
         key="fill_top",
         on_row=lambda row: open_block(fill["block"].iloc[row] or None),
         alt="The ten largest parts of the window",
