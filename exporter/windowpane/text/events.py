@@ -218,7 +218,7 @@ def _fidelity_evaluated(data: e.FidelityEvaluated) -> str:
 
 def _rules_followed(data: e.RulesFollowed) -> str:
     if data.reason == e.NO_RULES:
-        return "The content before the compaction has no rules."
+        return "No rules were recognized in the content before the compaction."
     if data.survival is None:
         return f"Rules after the compaction unknown{_because(data.reason)}."
     fates = [f"{number} {RULE_FATE_LABELS[fate]}" for fate in RULE_FATES if (number := data.count(fate))]

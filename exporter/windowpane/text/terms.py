@@ -14,7 +14,7 @@ TERMS: Final[dict[str, str]] = {
     "fact": "a rule, request, decision, open item, failed command or file in content that was removed",
     "needed again": "removed content that the agent fetched, added or named again within 20 turns",
     "cache break": "a call that sent more than half of what the prompt cache held as new input",
-    "rules visible": "standing instructions that the model still sees, of all that it had been given",
+    "rules visible": "standing instructions that the model still sees, of all that were recognized",
     "firing": "the alert's condition is true now, in a live session",
     "memory and skills": "content that the agent adds by itself: CLAUDE.md, skills, commands",
     "not in the recording": "what was sent without its text, usually the system prompt and tool definitions",
