@@ -13,7 +13,18 @@ from windowpane.metrics import catalog as metrics
 from windowpane.text.terms import terms_table
 
 DOCS = Path(__file__).parent
-TABLES = {"metrics": metrics.markdown_table, "alerts": alert_table, "dashboard": terms_table}
+LISTED = DOCS.parent / "tests" / "goldens" / "expected" / "demo" / "demo" / "sessions.txt"
+
+
+def demo_listing() -> str:
+    """Return the first lines that `windowpane sessions` prints of the demo's store."""
+    lines = LISTED.read_text(encoding="utf-8").splitlines()[:5]
+    return "\n".join(["```text", *map(str.rstrip, lines), "…", "```"])
+
+
+TABLES = {
+    "metrics": metrics.markdown_table, "alerts": alert_table, "dashboard": terms_table, "tutorial": demo_listing
+}  # fmt: skip
 """Name of a page, and of the markers around its table, to what makes the table."""
 
 

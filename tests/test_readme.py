@@ -39,7 +39,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["metrics", "alerts"])
+@pytest.mark.parametrize("name", ["metrics", "alerts", "dashboard", "tutorial"])
 def test_the_generated_tables_are_current(name: str) -> None:
     text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
