@@ -349,9 +349,12 @@ class TestQuestions:
     def test_only_lines_of_the_form_become_questions(self) -> None:
         said = (
             "Here you are:\nrecall | Which port? | 8443\n- decision | Why? | it is small\nfoo | x | y\nrecall|x|"
+            "\nrule | Which tests? | mocks are banned"
         )
 
-        assert [question.expected for question in read_questions(said)] == ["8443", "it is small"]
+        assert [question.expected for question in read_questions(said)] == [
+            "8443", "it is small", "mocks are banned"
+        ]  # fmt: skip
 
     def test_a_model_writes_questions_over_the_whole_length(self) -> None:
         model = ScriptedModel(["recall | Which port? | 8443"])
