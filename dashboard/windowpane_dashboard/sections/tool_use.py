@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -25,6 +26,9 @@ def tool_use_section(view: SessionView) -> None:
     """Draw the ten largest parts of the window at the turn, and the tools of the whole session."""
     store = view.snapshot.store
     fill = fill_frame(view.window.blocks, store.blocks_at(view.row.session_id, view.turn))
+    uses = store.tool_use(view.row.session_id, limit=ROWS)
+    targets = {*fill["target"].head(TOP), *(use.target for use in uses)}
+    names = {one: named_target(store, view.row.session_id, one) or "" for one in targets}
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
@@ -32,17 +36,17 @@ def tool_use_section(view: SessionView) -> None:
         share = percent(fill["tokens"].head(TOP).sum() / max(size, 1))
         largest = f", {share} in the {TOP} largest parts" if len(fill) > TOP else ""
         st.text(f"Turn {view.turn}: {tokens(size)} tokens{largest}. Select a row to read its largest item.")
-        _top(fill, {one: named_target(store, view.row.session_id, one) or "" for one in fill["target"].head(TOP)})
-    uses = store.tool_use(view.row.session_id, limit=ROWS)
+        _top(fill.assign(target=fill["target"].map(names)))
     if uses:
         st.text("Over the whole session")
-        uses_table(uses, key="session_uses", alt="Tools, files and commands of the session, most carried first")
+        named = [replace(use, target=names[use.target]) for use in uses]
+        uses_table(named, key="session_uses", alt="Tools, files and commands of the session, most carried first")
 
 
-def _top(fill: pd.DataFrame, names: Mapping[str, str]) -> None:
+def _top(fill: pd.DataFrame) -> None:
     config = st.column_config
     widgets.table(
-        top_frame(fill.assign(target=fill["target"].map(names))),
+        top_frame(fill),
         key="fill_top",
         on_row=lambda row: open_block(fill["block"].iloc[row] or None),
         alt="The ten largest parts of the window",
