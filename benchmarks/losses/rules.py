@@ -21,11 +21,13 @@ from typing import Any, Final, NamedTuple
 
 from truth.recordings import Session, recorded_sessions
 
+from windowpane.core.choices import MAXIMUM_QUESTIONS
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
 from windowpane.core.tracking.missteps import CORRECTION
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity import probe
+from windowpane.fidelity.judge.questions import read_questions
 from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.rule_record import ObservedCompaction, RuleRecord
 from windowpane.fidelity.rules import SOURCE_OF, Rule, find_rules
@@ -35,6 +37,8 @@ from windowpane.sources.transcripts.playback import session_events
 HELD_OUT: Final = ("reporting", "fresh", "users", "chat", "chat-fresh", "public")
 """Halves that no label of was seen before the product was first run on them."""
 CANDIDATES: Final = Path(__file__).with_name("rules.jsonl")
+REPLIES: Final = Path(__file__).with_name("judge_replies.jsonl")
+"""What a model replied to the prompt `WRITE` about each file of the half `public`."""
 _FIRST_DRAW: Final = {
     "user/cue": 2681, "user/prose": 4026, "user/other": 1174,
     "system/cue": 1804, "system/prose": 1842, "system/other": 377,
@@ -55,6 +59,8 @@ IMPERATIVE: Final = pattern_of("imperative", "English")
 """The start of a text that `do not` in front of it reverses."""
 MINIMUM_SHARE: Final = 0.4
 """Share of a found rule that a candidate has at least to be it, where lines were joined."""
+QUOTED_SHARE: Final = 0.7
+"""Share of the words of a judge's answer that a sentence has at least to be quoted by it."""
 MAXIMUM_PLANTED: Final = 250
 """Reversals of each kind at most."""
 LATER_TURNS: Final = 40
@@ -68,6 +74,8 @@ class Candidate:
     half: str
     source: str
     stratum: str
+    origin: str
+    file: str
     procedure: bool
     """From a skill or command, which the product does not read for rules."""
     rule: bool
@@ -357,6 +365,8 @@ def _score_lines() -> Iterator[str]:
     yield f"*All held out*: {', '.join(HELD_OUT)}."
     yield ""
     yield from _agreement_lines()
+    yield ""
+    yield from _judge_lines()
 
 
 def _agreement_lines() -> Iterator[str]:
@@ -382,6 +392,36 @@ def _agreement_lines() -> Iterator[str]:
     ):
         score = _score(name, own, own)
         yield f"| {name} | {score.rules} | {score.precision:.2f} | {score.recall:.2f} |"
+
+
+def _judge_lines() -> Iterator[str]:
+    """The questions about rules that a model wrote, and the rules that they ask about."""
+    read = [one for one in candidates() if one.half == "public"]
+    asked_about = 0
+    outcomes = Counter[str]()
+    for row in map(json.loads, REPLIES.read_text(encoding="utf-8").splitlines()):
+        own = [one for one in read if (one.origin, one.file) == (row["origin"], row["file"])]
+        answers = [_plain(one.expected) for one in read_questions(row["reply"]) if one.kind == "rule"]
+        asked_about += sum(one.rule and any(_quotes(answer, one) for answer in answers) for one in own)
+        for answer in answers:
+            quoted = [one for one in own if _quotes(answer, one)]
+            is_doubtful = any(any(one.votes) or one.doubts for one in quoted)
+            is_rule = any(one.rule for one in quoted)
+            outcomes["a rule" if is_rule else "a doubtful one" if is_doubtful else "none"] += 1
+    quoted_kinds = ", ".join(f"{number} quote {kind}" for kind, number in outcomes.most_common())
+    yield f"A judge that wrote at most {MAXIMUM_QUESTIONS} questions about each file of `public` asked about"
+    yield f"{asked_about} of the {sum(one.rule for one in read)} rules. Of its {outcomes.total()} questions about"
+    yield f"rules {quoted_kinds}."
+
+
+def _quotes(answer: str, candidate: Candidate) -> bool:
+    """Return whether an answer repeats a sentence, or most of its words are in it."""
+    sentence = _plain(candidate.sentence)
+    if not answer or not sentence:
+        return False
+    words = set(answer.split())
+    shared = len(words & set(sentence.split())) / len(words)
+    return answer in sentence or sentence in answer or shared >= QUOTED_SHARE
 
 
 def kappa(first: Sequence[bool], second: Sequence[bool]) -> float:
