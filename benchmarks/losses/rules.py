@@ -38,7 +38,7 @@ HELD_OUT: Final = ("reporting", "fresh", "users", "chat", "chat-fresh", "public"
 """Halves that no label of was seen before the product was first run on them."""
 CANDIDATES: Final = Path(__file__).with_name("rules.jsonl")
 REPLIES: Final = Path(__file__).with_name("judge_replies.jsonl")
-"""What a model replied to the prompt `WRITE` about each file of the half `public`."""
+"""Replies of a model to the prompt `WRITE` about each file of the half `public`."""
 _FIRST_DRAW: Final = {
     "user/cue": 2681, "user/prose": 4026, "user/other": 1174,
     "system/cue": 1804, "system/prose": 1842, "system/other": 377,

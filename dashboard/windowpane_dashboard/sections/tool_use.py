@@ -39,8 +39,8 @@ def tool_use_section(view: SessionView) -> None:
         _top(fill.assign(target=fill["target"].map(names)))
     if uses:
         st.text("Over the whole session")
-        named = [replace(use, target=names[use.target]) for use in uses]
-        uses_table(named, key="session_uses", alt="Tools, files and commands of the session, most carried first")
+        listed = [replace(use, target=names[use.target]) for use in uses]
+        uses_table(listed, key="session_uses", alt="Tools, files and commands of the session, most carried first")
 
 
 def _top(fill: pd.DataFrame) -> None:
