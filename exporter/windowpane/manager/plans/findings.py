@@ -80,10 +80,9 @@ class _Line(NamedTuple):
 
 
 def finding_of(text: str) -> str:
-    """Return the most telling line of a tool result: a failure, else a count, else the first with words."""
-    failure = failure_of(text)
-    if failure:
-        return failure
+    """Return the most telling line of a tool result: its failures, else a count, else the first with words."""
+    if failures := failures_of(text):
+        return "; ".join(failures)
     text = _output_of(_read(text))
     if listing := _listing_of(text):
         return listing
@@ -93,11 +92,6 @@ def finding_of(text: str) -> str:
     counting = (line for line in lines if _COUNT.search(line[:2_000]) and not _CODE.match(line[:2_000]))
     readable = (line for line in lines if not _BARE.fullmatch(line[:200]))
     return next(map(_short, chain(counting, readable)), "")
-
-
-def failure_of(text: str) -> str:
-    """Return the failures that a tool result reports on one line; empty without one."""
-    return "; ".join(failures_of(text))
 
 
 def failures_of(text: str) -> list[str]:
