@@ -107,10 +107,10 @@ def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
 @lru_cache(maxsize=64)
 def rules_of(text: str, source: RuleSource) -> tuple[str, ...]:
     """Return the wordings of the rules that one text states; the same texts are read at each compaction."""
-    register = _register_of(text, source)
-    if register is None:
+    if (register := _register_of(text, source)) is None:
         return ()
-    wordings = (rule_of(passage, register) for passage in _passages(_without_code(text[:MAXIMUM_TEXT])))
+    passages = _passages(_without_code(text[:MAXIMUM_TEXT]))
+    wordings = (rule_of(one, register) for one in passages if len(one.text) <= MAXIMUM_CHARACTERS)
     return tuple(wording for wording in wordings if wording and len(wording) <= MAXIMUM_CHARACTERS)
 
 
