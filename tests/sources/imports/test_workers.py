@@ -135,10 +135,7 @@ def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_on
     def open_one(workers: ReadingWorkers) -> None:
         while not opened and any(one.files and not one.is_free for one in workers._workers):
             played = [
-                file
-                for one in workers._workers
-                for file in one.files
-                if file is not one.reading and file is not one.storing
+                file for one in workers._workers for file in one.files if one.is_free or file is not one.current
             ]
             if played:
                 opened.extend(run("shared", played[-1].path, 0))
@@ -206,38 +203,6 @@ def test_a_session_that_is_played_again_does_not_make_the_next_one_be(
 
         assert len(store.sessions()) == 3
     assert len(played) == 4
-
-
-class _Answers(_NothingPending):
-    """A connection from which these messages arrive, then nothing of other sessions."""
-
-    def __init__(self, *messages: object) -> None:
-        self.messages = list(messages)
-
-    def poll(self) -> bool:
-        return bool(self.messages)
-
-    def recv(self) -> object:  # type: ignore[override]
-        return self.messages.pop(0) if self.messages else []
-
-
-@pytest.mark.parametrize("messages", [(worker.Turn(), []), ([], worker.Turn())], ids=["waiting", "playing"])
-def test_a_file_is_stored_in_its_turn_while_the_next_one_is_played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: tuple[object, ...]
-) -> None:
-    first, second, *_ = sorted(write_sessions(tmp_path / "sessions", 4).glob("0*"))
-    monkeypatch.setattr(worker, "EVENTS_BETWEEN_TURNS", 1)
-    with closing(SqliteStore(tmp_path / "store.db")) as store:
-        setup = worker.WorkerSetup.of(store, playback_settings(store.digester()), None)
-        reading = worker._Worker(cast("Connection", connection := _Answers()), setup)
-        reading.read(first, None)
-        connection.messages = list(messages)
-        reading.read(second, None)
-
-        assert not connection.messages
-        assert len(store.sessions()) == 1
-        reading.store_next()
-        assert len(store.sessions()) == 2
 
 
 def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:

@@ -51,8 +51,6 @@ _log: Final = logging.getLogger(__name__)
 HELD_EVENTS: Final = 20_000
 HELD_CHARACTERS: Final = 32_000_000
 """Events of a file, and their texts, that are held at most until its turn."""
-EVENTS_BETWEEN_TURNS: Final = 200
-"""Events that are played before the worker looks whether an earlier file has its turn: some milliseconds."""
 
 
 class WorkerSetup(NamedTuple):
@@ -153,7 +151,7 @@ class _Worker:
     """Plays files in the order in which they arrive, and stores them in this order."""
 
     def __init__(self, connection: Connection, setup: WorkerSetup) -> None:
-        self.record = _Record(self.evidence, setup.store)
+        self.record = _Record(connection, setup.store)
         self.store = setup.store
         self.rules = setup.rules
         self._connection = connection
@@ -170,20 +168,13 @@ class _Worker:
         self._played.append(file)
 
     def store_next(self) -> None:
-        """Store the first file that is played, and report it; another one may be in the midst of being played."""
-        file, questions = self._played.popleft(), self.record.questions
-        self.record.is_due = True
+        """Store the first file that is played, and report it."""
+        file, self.record.is_due = self._played.popleft(), True
         report = file.stored()
         if file.state is not None and not report.partly:
             self._memory.remember(report.path, file.state, report)
-        self.record.is_due, self.record.questions = False, questions
+        self.record.is_due = False
         self._connection.send(report)
-
-    def store_due(self) -> None:
-        """Store the first file that is played if its turn has come."""
-        if self._played and self._connection.poll():
-            _receive(self._connection)
-            self.store_next()
 
     def take_turn(self) -> None:
         """Wait until everything before the file that is played now is stored."""
@@ -192,14 +183,6 @@ class _Worker:
             self.store_next()
             _receive(self._connection)
         self.record.is_due = True
-
-    def evidence(self, wanted: EvidenceWanted) -> list[SessionEvidence]:
-        """Wait for the evidence of sessions that are not stored yet, and store the files that have their turn."""
-        message = _answer(self._connection, wanted)
-        while isinstance(message, Turn):
-            self.store_next()
-            message = _receive(self._connection)
-        return message  # type: ignore[no-any-return]
 
     def announce(self, evidence: SessionEvidence) -> None:
         """Send what later sessions may learn."""
@@ -216,8 +199,8 @@ class _Question(NamedTuple):
 class _Record:
     """The store's record of earlier sessions, with those that are played and not stored yet."""
 
-    def __init__(self, evidence: Callable[[EvidenceWanted], list[SessionEvidence]], store: Store) -> None:
-        self._evidence = evidence
+    def __init__(self, connection: Connection, store: Store) -> None:
+        self._connection = connection
         self._store = store
         self.is_due = False
         """Everything before is stored."""
@@ -240,7 +223,7 @@ class _Record:
         if not self.is_due:
             knows_level = answer.compaction_tokens is not None
             wanted = EvidenceWanted(agent, model, project, knows_level, self.compacts)
-            answer = stored(self._evidence(wanted))
+            answer = stored(_answer(self._connection, wanted))
         self.questions.append(_Question(stored, answer))
         return answer
 
@@ -304,8 +287,6 @@ class _File:
         for event in playing:
             held.append(event)
             self._count(event)
-            if self.events % EVENTS_BETWEEN_TURNS == 0:
-                worker.store_due()
             if self.events > HELD_EVENTS or self.characters > HELD_CHARACTERS:
                 if not worker.record.is_due:
                     worker.take_turn()
@@ -333,7 +314,7 @@ class _File:
             first = [session.played] if session.is_current() else []
             self.worker.record.questions = []  # of what is played now: it is stored at once
             outcome = self.worker.store.import_session(
-                lambda: first.pop() if first else self._with_alerts(session.play)
+                lambda: first.pop() if first else self._playing(session.play)
             )
             self.outcomes.append(outcome)
         except StoreError as error:
@@ -347,7 +328,7 @@ class _File:
     def _playing(self, events: Callable[[], Iterable[Event]]) -> Iterator[Event]:
         """Yield the events of a session with its alerts, and send its evidence as soon as it can count."""
         evidence, sent = _EvidenceFold(), (False, False)
-        for event in self._with_alerts(events):
+        for event in AlertEngine(self.worker.rules).interleave(events()):
             counts = (event.context.turn > 1, evidence.compaction_tokens is not None)
             if counts != sent and evidence.last is not None:
                 sent = counts
@@ -356,9 +337,6 @@ class _File:
             yield event
         if evidence.last is not None:
             self.worker.announce(evidence.result())
-
-    def _with_alerts(self, events: Callable[[], Iterable[Event]]) -> Iterator[Event]:
-        return AlertEngine(self.worker.rules).interleave(events())
 
     def _count(self, event: Event) -> None:
         self.events += 1

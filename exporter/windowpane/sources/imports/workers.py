@@ -88,19 +88,14 @@ class _Worker:
     connection: Connection
     has_started: bool = False
     files: deque[_File] = field(default_factory=deque)
-    reading: _File | None = None
-    """The file that it reads and plays, the last one."""
-    storing: _File | None = None
-    """The file that has its turn, the first one; stored while another one is played."""
+    current: _File | None = None
+    """The file that it works on."""
+    is_free: bool = False
+    """It takes orders."""
     wants_turn: bool = False
-    """It plays no further, until the last of its files has its turn."""
+    """It takes no other order than turns, until the last of its files has its turn."""
     wanted: EvidenceWanted | None = None
     """The evidence that it waits for."""
-
-    @property
-    def is_free(self) -> bool:
-        """It waits for an order."""
-        return self.has_started and self.reading is None and self.storing is None
 
 
 class ReadingWorkers:
@@ -179,19 +174,19 @@ class ReadingWorkers:
         return _Worker(process, own)
 
     def _give_orders(self) -> None:
-        """Let each worker store its first file once it is played and due; one that is free reads another."""
+        """Let each worker that is free store its first file if it is its turn, else read another file."""
         for worker in self._workers:
-            first = worker.files[0] if worker.files else None
-            if first is not None and first is self._unstored[0]:
-                if worker.storing is None and (first is not worker.reading or worker.wants_turn):
-                    worker.storing = first
-                    self._send(worker, Turn())
-            elif worker.is_free and self._unread and sum(one.bytes for one in worker.files) < HELD_BYTES:
-                worker.reading = file = self._unread.popleft()
+            if not worker.is_free:
+                continue
+            if worker.files and worker.files[0] is self._unstored[0]:
+                self._send(worker, worker.files[0], Turn())
+            elif self._unread and not worker.wants_turn and sum(one.bytes for one in worker.files) < HELD_BYTES:
+                file = self._unread.popleft()
                 worker.files.append(file)
-                self._send(worker, ToRead(file.path, file.state))
+                self._send(worker, file, ToRead(file.path, file.state))
 
-    def _send(self, worker: _Worker, order: Order) -> None:
+    def _send(self, worker: _Worker, file: _File, order: Order) -> None:
+        worker.current, worker.is_free = file, False
         with suppress(OSError):  # received as the end of the worker
             worker.connection.send(order)
 
@@ -214,26 +209,23 @@ class ReadingWorkers:
         except (EOFError, OSError):
             self._bury(worker)
             return
-        file = worker.reading
+        file = worker.current
         match message:
             case Ready():
-                worker.has_started = True
+                worker.has_started = worker.is_free = True
                 worker.wants_turn = False
                 if file is not None:
                     file.finish()
-                    worker.reading = None
-                    if worker.storing is file:  # its turn was for what did not fit
-                        worker.storing = None
             case EvidenceWanted() if file is not None:
                 worker.wanted, file.compacts = message, message.compacts
             case SessionEvidence() if file is not None:
                 file.evidence[message.session_id] = message
                 file.is_known = True
             case TurnWanted() if file is not None:
-                worker.wants_turn = True
+                worker.wants_turn = worker.is_free = True
                 file.finish()
             case FileReport():
-                worker.storing = None
+                worker.is_free = True
                 self._end(worker.files.popleft(), message)
 
     def _end(self, file: _File, report: FileReport) -> None:
@@ -246,8 +238,8 @@ class ReadingWorkers:
         worker.connection.close()
         worker.process.join()
         self._workers.remove(worker)
-        file = (worker.storing if worker.wants_turn else None) or worker.reading or worker.storing
-        if file is not None:
+        if worker.current is not None and worker.current in worker.files:
+            file = worker.current
             worker.files.remove(file)
             error = f"the process that read it ended ({worker.process.exitcode})"
             self._end(file, FileReport(file.path, error=error))
