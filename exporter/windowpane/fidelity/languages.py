@@ -52,12 +52,13 @@ def lines_of(kind: str) -> list[list[str]]:
 
 @cache
 def pattern_of(kind: str, *languages: Language) -> re.Pattern[str]:
-    """Return the pattern of the phrases of a kind, in all languages if none is named.
+    """Return the pattern of the phrases of a kind, in all languages if none is named; `\\b` is tested once.
 
     `{verbs}` in a phrase is any English word or phrase of that kind.
     """
-    phrases = chain.from_iterable(_phrases(kind, language) for language in languages or _DATA)
-    text = "|".join(phrases)
+    phrases = [*chain.from_iterable(_phrases(kind, language) for language in languages or _DATA)]
+    words, others = ([one for one in phrases if one.startswith(r"\b") is bounded] for bounded in (True, False))
+    text = "|".join([*others, rf"\b(?:{'|'.join(one[2:] for one in words)})"] if words else others)
     return re.compile(_PLACEHOLDER.sub(lambda match: f"(?:{'|'.join(_phrases(match[1]))})", text), re.IGNORECASE)
 
 

@@ -42,7 +42,6 @@ _REQUIREMENT: Final = re.compile(r"(?m)^#{2,4} Requirement: ")
 _SPECIFICATION: Final = pattern_of("specification")
 """A specification, a design or its tasks: it obliges the product, not the agent."""
 _PROMPT: Final = pattern_of("prompt_start")
-"""The start of a prompt that the user pastes or a command expands to."""
 _TYPED_END: Final = re.compile(r"(?<=[^\W_][.!?])(?<!e\.g\.|i\.e\.|etc\.)(?<! vs\.) +(?=[\"'`(]?[a-z])")
 _STEPS: Final = pattern_of("steps_title")
 _HEADING: Final = re.compile(r"\s*(?:#{1,6}\s|\*\*[^*]+\*\*\s*$|<\w+>\s*$)")
