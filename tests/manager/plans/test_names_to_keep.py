@@ -19,6 +19,7 @@ from windowpane.manager.plans.summary import (
     Names,
     measures_of,
     names_to_keep,
+    newest_measures,
     parse_sections,
     summarize,
 )
@@ -112,6 +113,14 @@ def test_a_summary_prefers_names_of_messages_to_names_that_tools_printed() -> No
     assert "The port is 8443" in first
     assert "src/said.py" in second
     assert ("The port is 9443" in second, "8443" in second) == (True, False)
+
+
+def test_a_number_is_kept_in_its_last_telling_phrases() -> None:
+    text = "These are 256. we're handling 256, colors 256, map to 256, limit 500 ms, in the 256."
+    measures = measures_of(text)
+
+    assert measures == ["handling 256", "colors 256", "map to 256", "limit 500 ms"]
+    assert newest_measures(measures) == ["colors 256", "map to 256", "limit 500 ms"]
 
 
 def test_headings_of_a_summary_and_alternatives_in_prose_are_not_facts() -> None:

@@ -7,6 +7,7 @@ section has a share of the budget, so that none displaces another; the next gets
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from windowpane.core.window.references import (
     argument_values,
     identifiers,
 )
+from windowpane.fidelity.languages import STOPWORDS
 from windowpane.fidelity.passages import MESSAGE_TYPES
 from windowpane.fidelity.situation import Fact, FactKind
 from windowpane.manager.plans.findings import grouped_failures
@@ -144,9 +146,11 @@ NO_NAMES: Final = Names((), ())
 RECENT_NAMES: Final = 120
 """Names used last that are wanted more than those of earlier summaries."""
 MAXIMUM_MEASURES: Final = 24
+WORDINGS: Final = 2
+"""Wordings of one number that are kept, the newest."""
 _MEASURE: Final = re.compile(
-    r"(?:\b[A-Za-z_][\w-]{0,30} ){1,3}(?:\b(?:is|was|are|to|of|at|=|:) )?"
-    r"(?:\d[\d_,.]*\d\d|\d+(?:[.,]\d+)? ?(?:%|ms|s|min|h|KB|MB|GB|px|x)(?!\w))"
+    r"(?<!['’])(?P<words>(?:\b[A-Za-z_][\w-]{0,30} ){1,3})(?:\b(?:is|was|are|to|of|at|=|:) )?"
+    r"(?P<value>\d+(?:[.,]\d+)? ?(?:%|ms|s|min|h|KB|MB|GB|px|x)(?!\w)|\d[\d_,.]*\d\d)"
 )
 _DIGITS: Final = re.compile(r"\d[\d_,.]*")
 NAMES_A_LINE: Final = 6
@@ -271,18 +275,27 @@ def _not_repeated(names: Sequence[str], text: str) -> list[str]:
 
 
 def newest_measures(measures: Iterable[str]) -> list[str]:
-    """Return the last measure of each wording, oldest first."""
+    """Return the last measure of each wording, and the last wordings of each number, oldest first."""
     by_wording: dict[str, str] = {}
     for measure in measures:
         wording = _DIGITS.sub("#", measure)
         by_wording.pop(wording, None)
         by_wording[wording] = measure
-    return list(by_wording.values())[-MAXIMUM_MEASURES:]
+    wordings = Counter[str]()
+    retained: list[str] = []
+    for measure in reversed(by_wording.values()):
+        number = "".join(_DIGITS.findall(measure)[-1:])
+        wordings[number] += 1
+        if wordings[number] <= WORDINGS:
+            retained.append(measure)
+    return retained[:MAXIMUM_MEASURES][::-1]
 
 
 def measures_of(text: str) -> list[str]:
-    """Return the numbers of three digits or more, or with a unit, and the words before them."""
-    return [" ".join(match.split()) for match in _MEASURE.findall(text[:MAXIMUM_CHARACTERS])]
+    """Return the numbers of three digits or more, or with a unit, with telling words before them."""
+    matches = _MEASURE.finditer(text[:MAXIMUM_CHARACTERS])
+    telling = (match for match in matches if not STOPWORDS.issuperset(match["words"].lower().split()))
+    return [" ".join(match[0].split()) for match in telling]
 
 
 def _in_lines(names: Sequence[str], separator: str) -> list[str]:
