@@ -42,6 +42,10 @@ RUN = """async ([part, checks]) => (await axe.run(part, {resultTypes: ["violatio
   found => ({id: found.id, impact: found.impact, nodes: found.nodes.map(node => node.html.slice(0, 200))}))"""
 
 
+STYLED = """[...document.querySelectorAll("style")].some(one => one.textContent.includes("stCaptionContainer"))"""
+"""The style sheet of the dashboard comes last, and makes quiet text readable."""
+
+
 def findings(here: Any, pages: dict[str, str], scheme: str = "light") -> dict[str, list[dict[str, Any]]]:
     """Serious and critical violations by page; pages without any are omitted."""
     result = {}
@@ -55,6 +59,7 @@ def serious_findings(here: Any, part: str, scheme: str) -> list[dict[str, Any]]:
     """Serious and critical violations in a part of the page that is open."""
     if not here.page.evaluate("'axe' in window"):
         here.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    here.page.wait_for_function(STYLED)
     return [
         one for one in here.page.evaluate(RUN, [part, CHECKS[scheme]]) if one["impact"] in ("serious", "critical")
     ]
