@@ -15,7 +15,6 @@ import streamlit as st
 
 UNSENT = "unsent_controls"
 """Keys of new widgets whose value the browser may lack: a request that interrupts a drawing drops its answer."""
-_STATE = "state_of_"
 
 
 def fresh_key(control: str, value: object, *, scope: Hashable = None) -> str:
@@ -41,16 +40,6 @@ def finish_drawing() -> None:
     A value sent again would overwrite what the user chose in the meantime.
     """
     st.session_state[UNSENT] = set()
-
-
-def send_again() -> None:
-    """Send the values of all widgets with the next drawing, before which the browser may not have shown them.
-
-    It loads the code of a kind of widget when it first shows one. A widget that is drawn again until then would
-    start with its first option.
-    """
-    controls = [key.removeprefix(_STATE) for key in map(str, st.session_state) if key.startswith(_STATE)]
-    st.session_state[UNSENT] = {_key(control) for control in controls}
 
 
 def stop() -> NoReturn:
@@ -85,4 +74,4 @@ def _key(control: str) -> str:
 
 
 def _state_key(control: str) -> str:
-    return f"{_STATE}{control}"
+    return f"drawn_{control}"

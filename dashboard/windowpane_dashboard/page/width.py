@@ -7,8 +7,6 @@ from typing import Final, Literal
 
 import streamlit as st
 
-from windowpane_dashboard.page import widget_state
-
 Width = Literal["narrow", "middle", "wide"]
 KEY: Final = "page_width"
 _mount: Final = st.components.v2.component("windowpane_width", js=Path(__file__).with_suffix(".js").read_text())
@@ -16,7 +14,7 @@ _mount: Final = st.components.v2.component("windowpane_width", js=Path(__file__)
 
 def follow_width() -> None:
     """Draw the page again when its width becomes another one."""
-    _mount(key=KEY, data={"width": page_width()}, on_width_change=widget_state.send_again, height="content")
+    _mount(key=KEY, data={"width": page_width()}, on_width_change=lambda: None, height="content")
 
 
 def page_width() -> Width:

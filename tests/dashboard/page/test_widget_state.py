@@ -65,8 +65,6 @@ def draw_slider() -> None:
 
     from windowpane_dashboard.page import widget_state
 
-    if st.session_state.get("resized"):
-        widget_state.send_again()
     st.slider("Turn", 1, 20, key=widget_state.fresh_key("turn", 9))
     if not st.session_state.get("interrupted"):
         widget_state.finish_drawing()
@@ -85,18 +83,6 @@ def test_a_new_control_is_set_until_a_drawing_is_finished() -> None:
 
     app.run()
     assert not app.slider[0].proto.set_value
-
-
-def test_a_page_drawn_for_another_width_sets_its_controls_again() -> None:
-    """The browser may not have shown them yet: it loads the code of each kind first."""
-    app = AppTest.from_function(draw_slider)
-    app.run()
-    app.session_state["resized"] = True
-
-    app.run()
-
-    assert app.slider[0].proto.set_value
-    assert app.slider[0].value == 9
 
 
 @pytest.mark.parametrize(
