@@ -116,8 +116,8 @@ def failures_of(text: str) -> list[str]:
     if code and exit_line and exit_line[0] not in message:
         notes.append(f"exit {code}")
     notes = [note for note in notes if note and note not in message]
-    others = {_NUMBER.sub("#", _short(line.text)): _short(line.text) for line in lines if line.rank == _RANKS}
-    others.pop(_NUMBER.sub("#", message), None)
+    others = {_wording(one): one for one in (_short(line.text) for line in lines if line.rank == _RANKS)}
+    others.pop(_wording(message), None)
     first = f"{message} ({', '.join(notes)})" if notes else message
     return [first, *(other for other in islice(others.values(), OTHER_FAILURES) if other not in message)]
 
@@ -127,12 +127,17 @@ def grouped_failures(lines: Iterable[str]) -> list[str]:
     groups: dict[str, tuple[str, dict[str, None]]] = {}
     for line in lines:
         message, _, also = line.partition(_ALSO)
-        key = _NUMBER.sub("#", message)
+        key = _wording(message)
         before, others = groups.pop(key, ("", {}))
         for number in (*_numbers_in(before), *filter(None, also.removesuffix(")").split(", "))):
             others[number] = None
         groups[key] = message, others
     return [_with_others(message, others) for message, others in groups.values()]
+
+
+def _wording(message: str) -> str:
+    """Return a message without its numbers: those with the same wording are alike."""
+    return _NUMBER.sub("#", message)
 
 
 def _numbers_in(message: str) -> list[str]:
