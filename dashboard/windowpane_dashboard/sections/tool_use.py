@@ -11,7 +11,8 @@ import streamlit as st
 from windowpane.report.task_names import named_target
 from windowpane.store.records import ToolUse
 from windowpane.text.formats import percent, tokens
-from windowpane_dashboard.page import widgets
+from windowpane.text.labels import is_id
+from windowpane_dashboard.page import store_access, widgets
 from windowpane_dashboard.page.number_formats import DOLLARS, SHARE
 from windowpane_dashboard.queries.tool_use import TOP, fill_frame, top_frame, uses_frame
 from windowpane_dashboard.sections.session_tabs import SessionView
@@ -27,8 +28,6 @@ def tool_use_section(view: SessionView) -> None:
     store = view.snapshot.store
     fill = fill_frame(view.window.blocks, store.blocks_at(view.row.session_id, view.turn))
     uses = store.tool_use(view.row.session_id, limit=ROWS)
-    targets = {*fill["target"].head(TOP), *(use.target for use in uses)}
-    names = {one: named_target(store, view.row.session_id, one) or "" for one in targets}
     if fill.empty:
         st.text("The window was empty at this turn.")
     else:
@@ -36,11 +35,23 @@ def tool_use_section(view: SessionView) -> None:
         share = percent(fill["tokens"].head(TOP).sum() / max(size, 1))
         largest = f", {share} in the {TOP} largest parts" if len(fill) > TOP else ""
         st.text(f"Turn {view.turn}: {tokens(size)} tokens{largest}. Select a row to read its largest item.")
-        _top(fill.assign(target=fill["target"].map(names)))
+        _top(fill.assign(target=fill["target"].head(TOP).map(lambda target: _target_name(view, target))))
     if uses:
         st.text("Over the whole session")
-        listed = [replace(use, target=names[use.target]) for use in uses]
+        listed = [replace(use, target=_target_name(view, use.target)) for use in uses]
         uses_table(listed, key="session_uses", alt="Tools, files and commands of the session, most carried first")
+
+
+def _target_name(view: SessionView, target: str) -> str:
+    """Return the *target* of a call; of a task's id its description, looked up once, or nothing."""
+    if not is_id(target):
+        return target
+    return store_access.cached_for_session(
+        view.snapshot,
+        view.row,
+        f"task {target}",
+        lambda: named_target(view.snapshot.store, view.row.session_id, target) or "",
+    )
 
 
 def _top(fill: pd.DataFrame) -> None:

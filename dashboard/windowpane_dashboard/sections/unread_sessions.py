@@ -37,8 +37,9 @@ def _list(stored: Collection[str], text: str | None) -> None:
         return
     outlines.sort(key=lambda one: one.last_at or 0.0, reverse=True)
     st.caption(f"{count(len(outlines), 'session')} of this machine not read yet. Select one to read it at once.")
+    now = time.time()
     widgets.table(
-        pd.DataFrame([_record(one, time.time()) for one in outlines]),
+        pd.DataFrame([_record(one, now) for one in outlines]),
         key=TABLE,
         alt="Sessions that are not read yet, the latest first",
         on_select=lambda: None,

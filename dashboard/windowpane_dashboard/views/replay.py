@@ -132,10 +132,11 @@ def timelines_section(snapshot: StoreSnapshot, results: tuple[SetupResult, ...],
     sessions = sessions_of(results)
     rows = {name: snapshot.store.session(name) for name in sessions}
     labels = {name: name if row is None else picker_label(row) for name, row in rows.items()}
+    chosen = sessions[0]
     if len(sessions) > 1:
-        chosen = bound_select("Session", labels, position.session, default=sessions[0])
+        chosen = bound_select("Session", labels, position.session, default=chosen)
     else:
-        st.caption(escape_markdown(labels[chosen := sessions[0]]))
+        st.caption(escape_markdown(labels[chosen]))
     runs = timelines_of(results, chosen)
     if len(runs) > MAXIMUM_PANES:
         st.caption(f"The first {MAXIMUM_PANES} of {count(len(runs), 'setup')}.")
