@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from importlib.resources import files
 from typing import NamedTuple
 
 import pytest
@@ -93,3 +96,17 @@ def test_the_right_value_in_any_of_the_languages_is_no_fault(language: str) -> N
     summary = session.summary.replace("90", "45")
 
     assert evaluate(said, [block(summary, "summary", n=9)], digest=digest).facts_contradicted == 0
+
+
+def test_a_phrase_that_starts_at_a_word_has_no_second_alternative() -> None:
+    """The start is tested once for all such phrases, so it would be tested for that one too."""
+    data = tomllib.loads(files("windowpane.fidelity").joinpath("languages.toml").read_text(encoding="utf-8"))
+    phrases = {line for language in data.values() for text in language.values() for line in text.splitlines()}
+    bounded = [line for line in phrases if line.startswith(r"\b")]
+
+    assert bounded
+    for phrase in bounded:
+        rest = re.sub(r"\\.|\[(?:\\.|[^\]])*\]", "", phrase)
+        while (shorter := re.sub(r"\([^()]*\)", "", rest)) != rest:
+            rest = shorter
+        assert "|" not in rest, phrase
