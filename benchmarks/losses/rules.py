@@ -14,7 +14,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -89,7 +89,7 @@ class Candidate:
     """The sentence with the start of its document and some lines around it."""
 
     @property
-    def is_plain(self) -> bool:
+    def is_undoubted(self) -> bool:
         """True if its readers agree, and at most one of them called it a close case."""
         return len(set(self.votes)) == 1 and self.doubts <= 1
 
@@ -122,11 +122,12 @@ class Score(NamedTuple):
     weighted_recall: float
 
 
-def candidates() -> list[Candidate]:
-    """Return the sentences that were read by hand."""
+@cache
+def candidates() -> tuple[Candidate, ...]:
+    """Return the sentences that were read by hand; each remembers whether a rule is found in it."""
     lines = CANDIDATES.read_text(encoding="utf-8").splitlines()
     names = Candidate.__dataclass_fields__
-    return [Candidate(**{key: row[key] for key in names}) for row in map(json.loads, lines)]
+    return tuple(Candidate(**{key: row[key] for key in names}) for row in map(json.loads, lines))
 
 
 def scores(*halves: str) -> Iterator[Score]:
@@ -380,15 +381,15 @@ def _agreement_lines() -> Iterator[str]:
         kappas = [kappa(*pair) for pair in combinations(readers, 2)]
         called = ", ".join(str(numbers[most]) for most in (1, 2, 3))
         yield f"| {half} | {len(votes)} | {called} | {min(kappas):.2f} to {max(kappas):.2f} |"
-    plain = [one for one in read if one.is_plain and one.half in HELD_OUT]
+    undoubted = [one for one in read if one.is_undoubted and one.half in HELD_OUT]
     yield ""
     yield "Where all three agree and at most one called it a close case:"
     yield ""
     yield "| sentences of users | rules | precision | recall |"
     yield "|---|--:|--:|--:|"
     for name, own in (
-        ("recorded sessions", [one for one in plain if one.half != "public"]),
-        ("public", [one for one in plain if one.half == "public"]),
+        ("recorded sessions", [one for one in undoubted if one.half != "public"]),
+        ("public", [one for one in undoubted if one.half == "public"]),
     ):
         score = _score(name, own, own)
         yield f"| {name} | {score.rules} | {score.precision:.2f} | {score.recall:.2f} |"
