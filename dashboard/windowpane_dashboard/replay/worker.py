@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from windowpane.config.paths import named_store
+from windowpane.core.decoders import decode_json
 from windowpane.evaluation.replay import (
     ReplaySetup,
     StoreSource,
@@ -70,7 +71,7 @@ class SimulationRequest:
     @classmethod
     def from_json(cls, text: str) -> SimulationRequest:
         """Read a request that `to_json` wrote."""
-        return msgspec.json.decode(text, type=cls)
+        return decode_json(text, cls)
 
 
 def main() -> None:

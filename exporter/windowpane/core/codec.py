@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import convert, json_decoder
 from windowpane.core.events import (
     PAYLOADS,
     SCHEMA,
@@ -45,7 +46,7 @@ _INFINITE: Final = (
 
 _read_infinite: Final = attrgetter(*_INFINITE)
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(dict[str, Any])
+_decoder: Final = json_decoder(dict[str, Any])
 
 
 def _reader(
@@ -236,7 +237,7 @@ def from_document(document: Document) -> Event:
     if not isinstance(data, dict):
         raise EventFormatError(f"data: expected an object, got {data!r}")
     try:
-        context = msgspec.convert(document, type=EventContext)
+        context = convert(document, EventContext)
         return Event(context, n, at, _read_payload(cls, data))
     except msgspec.ValidationError as error:
         raise EventFormatError(f"{kind}: {error}") from error
@@ -244,9 +245,9 @@ def from_document(document: Document) -> Event:
 
 def _read_payload(cls: type[Payload], data: Document) -> Payload:
     if cls is BlockAdded:
-        return BlockAdded(msgspec.convert(data, type=Block))
+        return BlockAdded(convert(data, Block))
     for name in _REQUIRED[cls.type]:
         data.setdefault(name, None)
     if any(name in data for name in _INFINITE):
         data = {name: math.inf if value == "inf" and name in _INFINITE else value for name, value in data.items()}
-    return msgspec.convert(data, type=cls)
+    return convert(data, cls)

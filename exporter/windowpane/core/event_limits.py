@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from windowpane.core.codec import Document, from_document
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import Event
 from windowpane.core.redaction import LONGEST_NAME_BYTES
 from windowpane.core.stored_payloads import stored_context, stored_payload
@@ -51,8 +52,8 @@ _Deep = _Scalar | list[_Nested] | dict[str, _Nested]
 _Deepest = _Scalar | list[_Deep] | dict[str, _Deep]
 _LEVELS: Final = 5
 """Containers within each other in an event: the event, its data, the evicted blocks, a block, its terms."""
-_bounded: Final = msgspec.json.Decoder(dict[str, _Deepest])
-_unbounded: Final = msgspec.json.Decoder(dict[str, Any])
+_bounded: Final = json_decoder(dict[str, _Deepest])
+_unbounded: Final = json_decoder(dict[str, Any])
 
 
 def read_document(line: bytes) -> Document:

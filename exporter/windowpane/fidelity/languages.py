@@ -15,6 +15,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from windowpane.core.decoders import convert
+
 Language = Literal["English", "German", "French", "Spanish", "Chinese", "Japanese"]
 
 SAMPLED_CHARACTERS: Final = 4_000
@@ -35,8 +37,9 @@ _KANA: Final = re.compile(r"[\u3040-\u30ff]")
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
 _OTHER_SCRIPT: Final = re.compile(r"[\u0370-\u1fff\ua000-\ud7af]")
 """Letters of scripts of which no words are known."""
-_DATA: Final = msgspec.toml.decode(
-    files("windowpane.fidelity").joinpath("languages.toml").read_bytes(), type=dict[Language, dict[str, str]]
+_DATA: Final = convert(
+    msgspec.toml.decode(files("windowpane.fidelity").joinpath("languages.toml").read_bytes()),
+    dict[Language, dict[str, str]],
 )
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from windowpane.core.decoders import decode_json
 from windowpane.core.events import Usage
 
 _COMPACT_DATE: Final = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
@@ -136,7 +137,7 @@ class PriceList(msgspec.Struct, frozen=True):
 def price_list() -> PriceList:
     """Return the packaged list."""
     packed = files("windowpane.models").joinpath("data/prices.json").read_bytes()
-    return msgspec.json.decode(packed, type=PriceList)
+    return decode_json(packed, PriceList)
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.decoders import decode_json
 from windowpane.models.wire.chat import message_blocks
 from windowpane.models.wire.gemini import unwrapped
 from windowpane.models.wire.messages import MEDIA_KINDS, TEXT_KINDS
@@ -98,7 +99,7 @@ def _listed(value: Any) -> list[Message] | None:
     if not isinstance(value, str) or value[:1] != "[":
         return None
     try:
-        items = [*map(bytes, msgspec.json.decode(value, type=list[msgspec.Raw])[:MAXIMUM_MESSAGES])]
+        items = [*map(bytes, decode_json(value, list[msgspec.Raw])[:MAXIMUM_MESSAGES])]
         if any(item[:1] != b"{" for item in items):
             return None
         return [_converted(item) for item in items]

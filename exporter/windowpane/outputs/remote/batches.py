@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from windowpane.core.codec import encode
+from windowpane.core.decoders import json_decoder
 from windowpane.core.event_limits import check_name, foreign_event, read_document
 from windowpane.core.events import Event, EventContext
 from windowpane.exceptions import EventFormatError
@@ -28,7 +29,7 @@ _STARTS_OF_TEXT: Final = (b'{"digest"', b'{"text"')
 """Starts of a line with a captured text: no event has these fields."""
 
 
-_text_decoder: Final = msgspec.json.Decoder(CapturedText)
+_text_decoder: Final = json_decoder(CapturedText)
 
 
 class Record(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from windowpane.core.decoders import decode_json
 from windowpane.core.events import Event
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -152,7 +153,7 @@ def _outcome_of(response: HttpResponse) -> Outcome | None:
     if response.status not in (_OK, _UNPROCESSED):
         return None
     try:
-        return msgspec.json.decode(response.body, type=Outcome)
+        return decode_json(response.body, Outcome)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

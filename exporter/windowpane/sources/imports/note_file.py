@@ -11,6 +11,7 @@ from typing import Annotated, Final, Generic, Self, TypeVar
 
 import msgspec
 
+from windowpane.core.decoders import decode_json
 from windowpane.effects.private_files import write_whole
 from windowpane.effects.processes import is_running
 
@@ -71,6 +72,6 @@ class NoteFile(Generic[NoteT]):
 
     def _read(self, kind: type[ReadT]) -> ReadT | None:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=kind)
+            return decode_json(self._file.read_bytes(), kind)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None

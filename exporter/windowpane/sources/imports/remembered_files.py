@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.version import package_version
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports.file_report import FileReport
@@ -87,7 +88,7 @@ class _Result(msgspec.Struct):
 
 
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(_Result)
+_decoder: Final = json_decoder(_Result)
 
 
 class RememberedFiles:

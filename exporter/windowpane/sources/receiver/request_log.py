@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import msgpack_decoder
 from windowpane.core.events import Event, TurnEnded
 from windowpane.effects.record_log import RecordLog
 from windowpane.outputs.http.request_bodies import BodyError
@@ -52,7 +53,7 @@ class _Recorded(msgspec.Struct, tag="recorded", array_like=True):
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final[msgspec.msgpack.Decoder[_Request | _Recorded]] = msgspec.msgpack.Decoder(_Request | _Recorded)
+_decoder: Final[msgspec.msgpack.Decoder[_Request | _Recorded]] = msgpack_decoder(_Request | _Recorded)
 
 
 class LoggedRequest(NamedTuple):

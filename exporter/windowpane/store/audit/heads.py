@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.exceptions import StoreError
 from windowpane.store.keys import UNKEYED, AuditKeys
 from windowpane.store.records import BrokenLink
@@ -21,7 +22,7 @@ from windowpane.store.writes.chain import ORIGIN, Head
 SessionRevision = tuple[str, int]
 """A session's id and revision."""
 
-_decoder: Final = msgspec.json.Decoder(Head)
+_decoder: Final = json_decoder(Head)
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,), "HeadKind": (str,), "int": (int,), "float": (int, float)
 }  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import convert, json_decoder
 from windowpane.store.audit import heads as audit_heads
 from windowpane.store.audit.heads import RecordedChain, SessionRevision, missing_key_problem
 from windowpane.store.audit.projections import ProjectionAudit
@@ -54,7 +55,7 @@ class _Envelope(msgspec.Struct):
     at: float | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(_Envelope)
+_decoder: Final = json_decoder(_Envelope)
 
 
 class _Session(NamedTuple):
@@ -151,7 +152,7 @@ def _read_sessions(connection: Database) -> tuple[list[_Session], list[BrokenLin
     sessions, broken = [], []
     for row in connection.execute(_SESSIONS):
         try:
-            sessions.append(msgspec.convert(row, _Session))
+            sessions.append(convert(row, _Session))
         except msgspec.ValidationError as error:
             broken.append(BrokenLink(str(row[1]), 0, None, f"the row of the session is damaged ({error})"))
     return sessions, broken

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.store.clickhouse.tables import ALERTS, EVENTS, SESSION_DAYS, SESSIONS, TOOL_USE, TURNS
 from windowpane.store.projections.trends import DAY_SECONDS, LAST_DAY, sums_of
 from windowpane.store.reads.event_records import EventRecord
@@ -26,7 +27,7 @@ class _Identity(msgspec.Struct):
     model: str = ""
 
 
-_identity_decoder: Final = msgspec.json.Decoder(_Identity)
+_identity_decoder: Final = json_decoder(_Identity)
 _encoder: Final = msgspec.json.Encoder()
 
 

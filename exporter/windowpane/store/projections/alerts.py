@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import AlertFired, Event, NotificationDelivered, NotificationFailed
 from windowpane.store.database import Database
 from windowpane.store.filters import AlertFilter
@@ -28,7 +29,7 @@ _COLUMNS: Final = (
     "a.resolved_at, a.value, a.threshold, a.summary, a.delivered, a.failed"
 )
 
-_channels_decoder: Final = msgspec.json.Decoder(tuple[str, ...])
+_channels_decoder: Final = json_decoder(tuple[str, ...])
 
 
 def fire(statements: StatementBatch, session: int, event: Event, seq: int, data: AlertFired) -> None:

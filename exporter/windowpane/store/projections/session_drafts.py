@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.tracking.peak import WindowPeak
 from windowpane.core.vocabulary import ZONES, Severity, Zone
 from windowpane.exceptions import EventsRefusedError, StoreError
@@ -226,7 +227,7 @@ _INSERT: Final = f"INSERT INTO sessions ({_LIST}, key) VALUES ({', '.join('?' * 
 _UPDATE: Final = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _COLUMNS)} WHERE key = ?"  # noqa: S608
 
 _encoder: Final = msgspec.json.Encoder()
-_decoder: Final = msgspec.json.Decoder(ProjectionMemory)
+_decoder: Final = json_decoder(ProjectionMemory)
 
 
 def load_all(connection: Database, session_ids: Sequence[str]) -> dict[str, SessionDraft]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import Event, Pressure, PressureMeasured, TurnEnded
 from windowpane.core.limits import WindowLimits
 from windowpane.store.database import Database
@@ -47,7 +48,7 @@ FIRST_SEQ: Final = "SELECT first_seq FROM turns WHERE session = ? AND turn >= ? 
 
 _COMPONENTS: Final = _ROW_FIELDS.index("components")
 _encoder: Final = msgspec.json.Encoder()
-_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+_components_decoder: Final = json_decoder(dict[str, int])
 
 
 class TurnDraft:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.vocabulary import ContentType, CountSource
 from windowpane.store import captured_content
 from windowpane.store.database import Database
@@ -64,7 +65,7 @@ class _BlockEvent(msgspec.Struct):
     damage: str | None = None
 
 
-_event_decoder: Final = msgspec.json.Decoder(_BlockEvent)
+_event_decoder: Final = json_decoder(_BlockEvent)
 
 
 def window_at(connection: Database, session: int, turn: int) -> list[BlockRow]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any, Final
 
-import msgspec
-
 from windowpane.core.agents import EvidentWindow, SessionEvidence
+from windowpane.core.decoders import json_decoder
 from windowpane.core.vocabulary import EVIDENT_SOURCES
 from windowpane.store.database import Database
 from windowpane.store.statements import placeholders
@@ -19,7 +18,7 @@ COMPARED_SESSIONS: Final = 7
 """Sessions of the same agent and model whose first calls are compared."""
 LAST_MOMENT: Final = 1e12
 """A time after all others."""
-_components_decoder: Final = msgspec.json.Decoder(dict[str, int])
+_components_decoder: Final = json_decoder(dict[str, int])
 _LAST_COMPACTION: Final = (
     "SELECT session_id, last_at, compaction_tokens FROM sessions WHERE compaction_evidence = 'recorded' "
     "AND current = 1 AND agent = ? AND model = ? AND project = ? AND same_as = '' AND coalesce(last_at, 0) <= ? "

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.redaction import stored_id
 from windowpane.core.version import install_command
 from windowpane.exceptions import StoreError
@@ -51,7 +52,7 @@ class ExportRow(NamedTuple):
     body: bytes
 
 
-_document: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_document: Final = json_decoder(dict[str, msgspec.Raw])
 
 Query = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 """Runs a statement in its own short read transaction."""

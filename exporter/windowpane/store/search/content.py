@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.vocabulary import ContentType
 from windowpane.store import captured_content
 from windowpane.store.database import Database
@@ -135,8 +136,8 @@ class _DigestEvent(msgspec.Struct):
     data: _Digest
 
 
-_decoder: Final = msgspec.json.Decoder(_BlockEvent)
-_digest_decoder: Final = msgspec.json.Decoder(_DigestEvent)
+_decoder: Final = json_decoder(_BlockEvent)
+_digest_decoder: Final = json_decoder(_DigestEvent)
 
 
 def terms_of(text: str) -> list[str]:

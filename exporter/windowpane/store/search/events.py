@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import PressureMeasured
 from windowpane.store.database import Database, WordSearch
 from windowpane.store.events import EventScope
@@ -61,8 +62,8 @@ class _MeasurementTexts(msgspec.Struct):
     compaction_evidence: str = ""
 
 
-_decoder: Final = msgspec.json.Decoder(_Searchable)
-_texts_decoder: Final = msgspec.json.Decoder(_MeasurementTexts)
+_decoder: Final = json_decoder(_Searchable)
+_texts_decoder: Final = json_decoder(_MeasurementTexts)
 
 
 def text_of(body: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import (
     ALERT_STREAM,
     ANNOTATIONS,
@@ -55,7 +56,7 @@ class _FirstEvent(msgspec.Struct):
     stream_id: str
 
 
-_decoder: Final = msgspec.json.Decoder(_FirstEvent)
+_decoder: Final = json_decoder(_FirstEvent)
 
 
 class Continuation:

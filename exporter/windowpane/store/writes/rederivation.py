@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import decode, encode
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import (
     ANNOTATIONS,
     BlockAdded,
@@ -94,9 +95,9 @@ class _Call(msgspec.Struct):
     recorded_output_tokens: int | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(_Body)
-_block_decoder: Final = msgspec.json.Decoder(_Block)
-_call_decoder: Final = msgspec.json.Decoder(_Call)
+_decoder: Final = json_decoder(_Body)
+_block_decoder: Final = json_decoder(_Block)
+_call_decoder: Final = json_decoder(_Call)
 
 RecordedFact = tuple[object, ...]
 """A text or a model call as the recording states it, whatever the release."""

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import encode
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import Event, SessionRederived, TurnEnded
 from windowpane.core.same_session import rank
 from windowpane.exceptions import StoreError
@@ -50,7 +51,7 @@ class _Stream(msgspec.Struct):
     stream_id: str
 
 
-_stream_decoder: Final = msgspec.json.Decoder(_Stream)
+_stream_decoder: Final = json_decoder(_Stream)
 
 
 class Change(Enum):

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import decode, encode
+from windowpane.core.decoders import decode_json
 from windowpane.core.events import Event
 from windowpane.effects.private_files import write_whole
 from windowpane.exceptions import EventFormatError, StoreError
@@ -163,7 +164,7 @@ class Spool:
         return SpooledEvents(
             path,
             tuple(decode(line) for line in lines[: header.events]),
-            tuple(msgspec.json.decode(line, type=CapturedText) for line in lines[header.events :]),
+            tuple(decode_json(line, CapturedText) for line in lines[header.events :]),
         )
 
     def _accepted_keys(self) -> dict[str, bytes | None]:
@@ -187,7 +188,7 @@ class Spool:
 
 def _parts(content: bytes) -> tuple[SpoolHeader, bytes]:
     head, _, payload = content.partition(b"\n")
-    return msgspec.json.decode(head, type=SpoolHeader), payload
+    return decode_json(head, SpoolHeader), payload
 
 
 def _checksum(payload: bytes, key: bytes | None) -> str:

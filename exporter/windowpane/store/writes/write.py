@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from windowpane.core.codec import encode_all
+from windowpane.core.decoders import json_decoder
 from windowpane.core.events import PAYLOADS, Event
 from windowpane.core.protocols import Clock
 from windowpane.exceptions import SessionRefusedError
@@ -54,7 +55,7 @@ class _StreamNumber(msgspec.Struct):
     n: int
 
 
-_decoder: Final = msgspec.json.Decoder(_StreamNumber)
+_decoder: Final = json_decoder(_StreamNumber)
 
 
 class Writer:
