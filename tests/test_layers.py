@@ -29,8 +29,8 @@ PURE = (
     "alerts", "core", "fidelity", "manager", "metrics", "models.wire", "report", "sources.conversations",
     "sources.telemetry", "text",
 )  # fmt: skip
-IMPURE_WITHIN = ("alerts.delivery", "core.decoders", "manager.files")
-"""Parts of pure folders that touch files, the network, a clock or a fork."""
+IMPURE_WITHIN = ("alerts.delivery", "manager.files")
+"""Folders inside pure ones that touch files, the network or a clock."""
 IMPURE = {
     "ctypes", "fileinput", "ftplib", "glob", "http", "io", "multiprocessing", "os", "pathlib", "pickle", "random",
     "secrets", "select", "shelve", "shutil", "signal", "smtplib", "socket", "socketserver", "sqlite3", "ssl",

@@ -61,7 +61,7 @@ def import_again(ended):
             sys.modules.pop(name, None)
             try:
                 importlib.import_module(name)
-            except ImportError:
+            except (ImportError, KeyError):  # the other thread imports the same module
                 pass
 
 if __name__ == "__main__":

@@ -48,11 +48,12 @@ for thread in threads:
 """
 _FORK = """
 import os, signal, threading
+import windowpane.effects.forks
 from windowpane.core import decoders
 
 held = threading.Event()
 def prepare():
-    with decoders._preparing:
+    with decoders.preparing:
         held.set()
         os.read(waits, 1)
 

@@ -50,11 +50,42 @@ for _ in range(4):
 os._exit(0)
 """
 
+_FORK_WHILE_ANOTHER_THREAD_REGISTERS_HOOKS = """
+import os, threading
+from windowpane.effects import forks
+
+class Work:
+    def before_fork(self):
+        thread = threading.Thread(target=__import__, args=("concurrent.futures.thread",))
+        thread.start()
+        thread.join()
+    def after_fork_in_parent(self):
+        pass
+    def after_fork(self):
+        pass
+
+forks.follow_forks([Work()])
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+_SLOW_MODULE = """
+import time
+from windowpane.core.decoders import json_decoder
+time.sleep({seconds})
+decoder = json_decoder(list[int])
+complete = True
+"""
+
 
 def run(script: str, folder: Path, *, import_seconds: float) -> float:
-    (folder / "slow_module.py").write_text(f"import time\ntime.sleep({import_seconds})\ncomplete = True\n")
+    (folder / "slow_module.py").write_text(_SLOW_MODULE.format(seconds=import_seconds))
     started = time.monotonic()
-    subprocess.run([sys.executable, "-c", script, str(folder)], check=True, timeout=30)
+    command = [sys.executable, "-c", script, str(folder)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
     return time.monotonic() - started
 
 
@@ -65,6 +96,11 @@ def test_a_child_imports_what_another_thread_imported_during_the_fork(tmp_path: 
 
 def test_forks_wait_once_for_a_thread_that_never_ends_its_import(tmp_path: Path) -> None:
     assert run(_FORK_WITHIN_LONG_IMPORT, tmp_path, import_seconds=30) < 5
+
+
+def test_a_fork_that_waits_for_a_thread_that_loads_a_thread_pool_reports_nothing(tmp_path: Path) -> None:
+    """The module registers a pair of hooks, of which the second would run without the first, and complain."""
+    run(_FORK_WHILE_ANOTHER_THREAD_REGISTERS_HOOKS, tmp_path, import_seconds=0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

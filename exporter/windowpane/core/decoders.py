@@ -7,7 +7,6 @@ Encoding, and decoding to plain values, prepare nothing.
 
 from __future__ import annotations
 
-import os
 from threading import RLock
 from typing import Any, Final, TypeVar
 
@@ -15,20 +14,20 @@ import msgspec
 
 T = TypeVar("T")
 
-_preparing: Final = RLock()
+preparing: Final = RLock()
 """Held while a type is prepared, and by a thread that forks: a child could not complete the preparation."""
 _prepared: Final[set[Any]] = set()
 
 
 def json_decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return a decoder of JSON to *kind*."""
-    with _preparing:
+    with preparing:
         return msgspec.json.Decoder(kind)
 
 
 def msgpack_decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
     """Return a decoder of MessagePack to *kind*."""
-    with _preparing:
+    with preparing:
         return msgspec.msgpack.Decoder(kind)
 
 
@@ -48,9 +47,3 @@ def _prepare(kind: Any) -> None:
     if kind not in _prepared:
         json_decoder(kind)  # msgspec remembers the types, not the decoder
         _prepared.add(kind)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_preparing.acquire, after_in_parent=_preparing.release, after_in_child=_preparing.release
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401  # registers hooks in pairs: not on another thread while a fork waits
 import os
 import sys
 import threading
@@ -9,6 +10,8 @@ import time
 from collections.abc import Iterable
 from types import FrameType, TracebackType
 from typing import Final, Protocol
+
+from windowpane.core.decoders import preparing
 
 FORK_SECONDS: Final = 2.0
 """Longest wait of a fork for work in progress: a child forked during a write cannot use SQLite."""
@@ -122,5 +125,9 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 if hasattr(os, "register_at_fork"):
-    # Hooks run in the reverse order before a fork: this one after those of the objects that use this module.
+    # Hooks run in the reverse order before a fork: those of the objects that use this module, then the wait for
+    # imports, which may prepare types, and the lock last.
+    os.register_at_fork(
+        before=preparing.acquire, after_in_parent=preparing.release, after_in_child=preparing.release
+    )
     os.register_at_fork(before=_wait_for_imports)

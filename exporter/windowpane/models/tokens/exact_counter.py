@@ -12,7 +12,6 @@ process of an agent. It is the extra `bulk`, because it has no wheels for some s
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
 import weakref
@@ -20,6 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from windowpane.effects.forks import FORK_SECONDS, follow_forks
 from windowpane.models.tokens.characters import estimate_by_characters
 from windowpane.models.tokens.encodings import CL100K, O200K, EncodingSpec, load_encoding
 
@@ -178,9 +178,6 @@ class Vocabulary:
                 target=self._load_quietly, args=(load,), name="windowpane-vocabulary", daemon=True
             )
             try:
-                # tiktoken imports this module, which registers fork hooks: not while a fork waits for it.
-                import concurrent.futures.thread  # noqa: F401
-
                 _started.add(self)
                 thread.start()
             except RuntimeError:  # no thread can be started any more: counts stay estimates
@@ -212,6 +209,13 @@ class Vocabulary:
             self._cache.put(key, count)
         return count
 
+    def before_fork(self) -> None:
+        """Wait for the loading: a child would inherit a half imported tokenizer, and now shares its memory."""
+        self.wait(FORK_SECONDS)
+
+    def after_fork_in_parent(self) -> None:
+        """Do nothing."""
+
     def after_fork(self) -> None:
         """Replace the lock in a forked child: another thread may have held it."""
         self._starting = threading.Lock()
@@ -225,25 +229,7 @@ class Vocabulary:
 
 
 _started: weakref.WeakSet[Vocabulary] = weakref.WeakSet()
-_FORK_WAIT_SECONDS = 2.0
-
-
-def _wait_for_loading() -> None:
-    """Wait for the loading before a fork; children then share the vocabulary's memory.
-
-    A child would otherwise inherit a half imported tokenizer without a thread to finish the import.
-    """
-    for vocabulary in tuple(_started):
-        vocabulary.wait(_FORK_WAIT_SECONDS)
-
-
-def _after_fork_in_child() -> None:
-    for vocabulary in tuple(_started):
-        vocabulary.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_loading, after_in_child=_after_fork_in_child)
+follow_forks(_started)
 
 
 @cache
