@@ -19,6 +19,8 @@ from windowpane.core.events import (
     TelemetryDropped,
     TurnStarted,
 )
+from windowpane.exceptions import StoreBusyError
+from windowpane.outputs.runtime import sink_runner
 from windowpane.outputs.runtime.pipeline import Pipeline
 
 Wait = Callable[..., None]
@@ -70,6 +72,28 @@ class Broken:
         self.events.extend(batch)
 
 
+class Locked:
+    """A sink that another process keeps locked at the first attempts."""
+
+    atomic = True
+
+    def __init__(self, attempts: int) -> None:
+        self.attempts = attempts
+        self.events: list[Event] = []
+
+    def write(self, batch: Sequence[Event]) -> None:
+        self._attempt()
+        self.events.extend(batch)
+
+    def flush(self) -> None:
+        self._attempt()
+
+    def _attempt(self) -> None:
+        self.attempts -= 1
+        if self.attempts >= 0:
+            raise StoreBusyError("locked")
+
+
 class Drops:
     """Counts drops as the metrics do."""
 
@@ -95,7 +119,7 @@ def build() -> Iterator[Callable[..., Pipeline]]:
         pipeline.close(2)
 
 
-def numbers(recorder: Recorder | Broken | Picky) -> list[int]:
+def numbers(recorder: Recorder | Broken | Locked | Picky) -> list[int]:
     return [event.n for event in recorder.events]
 
 
@@ -429,3 +453,35 @@ def test_a_closed_pipeline_is_garbage_collected() -> None:
     gc.collect()
 
     assert weak() is None
+
+
+def test_a_sink_that_is_locked_for_a_moment_is_not_reported(
+    build: Callable[..., Pipeline], caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = Locked(attempts=2)
+    pipeline = build({"store": sink})
+    pipeline.put(events(0, 2))
+
+    assert pipeline.close(10)
+    assert (numbers(sink), sink.attempts < 0, caplog.messages) == ([0, 1, 2], True, [])
+
+
+def test_a_sink_that_stays_locked_is_reported(
+    build: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sink_runner, "BUSY_SECONDS", 0.0)
+    pipeline = build({"store": Locked(attempts=2)})
+    pipeline.put(events(0, 2))
+
+    assert pipeline.flush(10)
+    assert caplog.messages == ["sink store failed: StoreBusyError: locked"]
+
+
+def test_events_that_a_locked_sink_does_not_take_until_the_end_are_reported(
+    build: Callable[..., Pipeline], caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline = build({"store": Locked(attempts=1_000_000)})
+    pipeline.put(events(0, 2))
+
+    assert not pipeline.close(0.2)
+    assert caplog.messages == ["3 events of store are lost: it was closed before it took all events"]

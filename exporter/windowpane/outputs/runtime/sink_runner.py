@@ -34,6 +34,8 @@ WAITING_EVENTS: Final = 100_000
 """Events that wait for one sink; further ones are dropped."""
 SHORTEST_PAUSE_SECONDS: Final = 0.25
 LONGEST_PAUSE_SECONDS: Final = 30.0
+BUSY_SECONDS: Final = 10.0
+"""Time for which a sink may be locked without a report: other processes write to it, too."""
 BAD_DATA: Final = (ValueError, TypeError, OverflowError, LookupError, EventsRefusedError)
 """Errors of a sink about its events. After any other error it may accept the same events later."""
 
@@ -119,8 +121,7 @@ class SinkRunner:
         self._batches: list[list[Event]] = []
         self._pause = 0.0
         self._retry_at = 0.0
-        self.is_busy = False
-        """True while the sink is only locked: an attempt in a moment may succeed."""
+        self._busy_since: float | None = None
 
     def after_fork(self) -> None:
         """Discard the parent's batches and report in a forked child, and let the sink start over."""
@@ -132,6 +133,16 @@ class SinkRunner:
         method = getattr(self.sink, hook, None)
         if method is not None:
             method()
+
+    @property
+    def is_busy(self) -> bool:
+        """True while the sink is only locked: an attempt in a moment may succeed."""
+        return self._busy_since is not None
+
+    @property
+    def is_reportable(self) -> bool:
+        """True unless the sink is only locked, and not for long."""
+        return self._busy_since is None or time.monotonic() - self._busy_since >= BUSY_SECONDS
 
     @property
     def waiting_events(self) -> int:
@@ -188,7 +199,7 @@ class SinkRunner:
                 lost = self._drop(batch, report=not isinstance(error, SessionRefusedError))
                 failure = self._joined(failure, error, lost)
             del batches[0]
-        self._pause, self.is_busy = 0.0, False
+        self._pause, self._busy_since = 0.0, None
         return failure
 
     def flush(self) -> Failure | None:
@@ -198,8 +209,9 @@ class SinkRunner:
         except EventsSkippedError as error:
             return Failure(self.name, error, self._drop(error.events))
         except Exception as error:  # noqa: BLE001  # a failure of one sink must not affect the others
-            self.is_busy = isinstance(error, StoreBusyError)
+            self._record_lock(error)
             return Failure(self.name, error, 0)
+        self._busy_since = None
         return None
 
     def spool(self, events: list[Event]) -> Failure | None:
@@ -222,7 +234,14 @@ class SinkRunner:
     def _postpone(self, error: Exception) -> None:
         self._pause = min(max(2 * self._pause, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         self._retry_at = time.monotonic() + self._pause
-        self.is_busy = isinstance(error, StoreBusyError)
+        self._record_lock(error)
+
+    def _record_lock(self, error: Exception) -> None:
+        """Record since when the sink is locked, if that is the *error* of the last attempt."""
+        if not isinstance(error, StoreBusyError):
+            self._busy_since = None
+        elif self._busy_since is None:
+            self._busy_since = time.monotonic()
 
     def _with_reports(self, events: Sequence[Event]) -> list[list[Event]]:
         """Return *events* with the reports of their streams before them, and the other reports by stream.
@@ -269,7 +288,8 @@ class SinkRunner:
 class SinkGroup:
     """The sinks of one pipeline, which take the same events in turn; none affects another.
 
-    *failed* is called at once for each sink that did not accept every event.
+    *failed* is called at once for each sink that did not accept every event, unless it is only
+    locked for a moment.
     """
 
     def __init__(self, sinks: Mapping[str, EventSink], *, failed: Callable[[Failure], object]) -> None:
@@ -297,12 +317,12 @@ class SinkGroup:
     def write(self, events: Sequence[Event]) -> None:
         """Write *events* to every sink, after those that wait for it."""
         for runner in self._runners:
-            self._report(runner.write(events))
+            self._report(runner, runner.write(events))
 
     def retry(self) -> float | None:
         """Write to each sink what waits for it, if it is time; return the seconds to the next attempt, if any."""
         for runner in self._runners:
-            self._report(runner.retry())
+            self._report(runner, runner.retry())
         pauses = [runner.retry_seconds for runner in self._runners]
         return min((pause for pause in pauses if pause is not None), default=None)
 
@@ -310,14 +330,14 @@ class SinkGroup:
         """Write what waits for each sink, and have it flush; return False if one does not take everything."""
         settled = True
         for runner in self._runners:
-            self._report(runner.retry(at_once=True))
+            self._report(runner, runner.retry(at_once=True))
             failure = None if runner.waiting_events else runner.flush()
-            self._report(failure)
+            self._report(runner, failure)
             settled = settled and failure is None and not runner.waiting_events
         return settled
 
-    def _report(self, failure: Failure | None) -> None:
-        if failure is not None:
+    def _report(self, runner: SinkRunner, failure: Failure | None) -> None:
+        if failure is not None and (failure.means_loss or runner.is_reportable):
             self._failed(failure)
 
 
