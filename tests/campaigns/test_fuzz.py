@@ -1,11 +1,13 @@
-"""Damaged recordings of every format are read to the end, without an exception and without a stall."""
+"""Damaged recordings of every format are read to the end and stored, without an exception and without a stall."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,12 +15,13 @@ from typing import Any
 import pytest
 from built_recordings import BUILT
 
-from windowpane.core.codec import encode
+from windowpane.core.events import Event
 from windowpane.exceptions import SourceError
 from windowpane.sources.transcripts.discovery import all_readers, reader_for
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.reader import MAXIMUM_PROBLEMS, FileStats, Problem
+from windowpane.store.embedded import SqliteStore
 from windowpane.testing import CharacterCounter
 
 FORMATS = (
@@ -44,6 +47,9 @@ EXCERPT_ITEMS = 6
 EXCERPT_CHARACTERS = 400
 SLOWEST_SECONDS = 5.0
 """Processor time for an excerpt; reading one takes a few milliseconds."""
+IMPORTS_PER_STORE = 20
+MAXIMUM_IMPORTS = 10_000
+"""Damaged recordings of one format that are stored: verifying takes three times as long as reading."""
 ODD = (
     b"", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b'"', b"{", b"}" * 40, b"[" * 3_000, b"null", b"NaN", b"-1",
     b"true", b"9" * 400, b"1e999", b'"\\ud800"', b'{"type":', b"\r\n\r\n", b" " * 2_000,
@@ -132,41 +138,71 @@ def shortened(document: bytes) -> bytes:
         return document
 
 
-def read_all(path: Path) -> int:
-    """Read a file as an import does, and return the number of its encoded events; 0 for one that is refused."""
+def read_all(path: Path) -> list[list[Event]]:
+    """Read a file as an import does, and return the events of each session; none if it is refused."""
     problems: list[Problem] = []
     try:
         reader = reader_for(path, all_readers(complete=True))
         records = list(reader.read(path, stats=FileStats(), problems=problems))
     except SourceError:
-        return 0
-    events = 0
-    for key in session_keys(records):
-        for event in session_events(records, key=key, source=reader.format, playback=PLAYBACK):
-            encode(event)
-            events += 1
+        return []
+    sessions = [
+        list(session_events(records, key=key, source=reader.format, playback=PLAYBACK))
+        for key in session_keys(records)
+    ]
 
     assert len(problems) <= MAXIMUM_PROBLEMS
-    return events
+    return sessions
 
 
-def survives(campaign, fault: str, write: Callable[[Random], Path], attempts: int) -> None:
-    """Read what *write* makes with each seed, and record how much was read or refused."""
+class VerifiedStore:
+    """A store into which damaged recordings are imported; it is verified after each, and replaced after some."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._number = 0
+        self._store: SqliteStore | None = None
+
+    def store(self, sessions: Iterable[list[Event]]) -> None:
+        """Import the sessions of a file and verify the whole store."""
+        if self._number % IMPORTS_PER_STORE == 0:
+            self.close()
+            self._store = SqliteStore(self._folder / f"{self._number}.db")
+        assert self._store is not None
+        self._number += 1
+        for session in sessions:
+            self._store.import_session(partial(iter, session))
+        broken = self._store.verify().broken
+        assert not broken, broken
+
+    def close(self) -> None:
+        """Delete the store."""
+        if self._store is not None:
+            self._store.close()
+            self._store.path.unlink()
+
+
+def survives(campaign, folder: Path, fault: str, write: Callable[[Random], Path], attempts: int) -> None:
+    """Read and store what *write* makes with each seed, and record how much was read or refused."""
     failures: list[tuple[int, str]] = []
     slowest, events = 0.0, 0
-    for seed in range(attempts):
-        path = write(Random(seed))
-        started = time.process_time()
-        try:
-            events += read_all(path)
-        except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
-            failures.append((seed, repr(error)[:200]))
-        slowest = max(slowest, time.process_time() - started)
+    with closing(VerifiedStore(folder)) as verified:
+        for seed in range(attempts):
+            path = write(Random(seed))
+            started = time.process_time()
+            try:
+                sessions = read_all(path)
+                slowest = max(slowest, time.process_time() - started)
+                events += sum(map(len, sessions))
+                if seed < MAXIMUM_IMPORTS:
+                    verified.store(sessions)
+            except Exception as error:  # noqa: BLE001  the campaign counts what no reader may raise
+                failures.append((seed, repr(error)[:200]))
     campaign.record(
         fault,
         tried=attempts,
         held=attempts - len(failures),
-        note=f"slowest {slowest:.2f} s of processor time",
+        note=f"slowest {slowest:.2f} s of processor time; {min(attempts, MAXIMUM_IMPORTS):,} stored and verified",
     )
 
     assert not failures
@@ -192,11 +228,15 @@ def test_damaged_recordings_are_read_or_refused(
     campaign, sessions_dir: Path, tmp_path: Path, source: str
 ) -> None:
     write = damaged_copies(tmp_path, excerpts(sessions_dir / source))
-    survives(campaign, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=100_000))
+    survives(
+        campaign, tmp_path, f"damaged recordings: {source}", write, campaign.attempts(sample=20, whole=100_000)
+    )
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("name", BUILT)
 def test_damaged_built_recordings_are_read_or_refused(campaign, tmp_path: Path, name: str) -> None:
     write = damaged_copies(tmp_path, [BUILT[name]])
-    survives(campaign, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=100_000))
+    survives(
+        campaign, tmp_path, f"damaged recordings: {name}", write, campaign.attempts(sample=20, whole=100_000)
+    )

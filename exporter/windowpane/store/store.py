@@ -354,10 +354,14 @@ class Store(Reader):
         Captured texts are indexed again as well, by the next calls of `index_text`.
         """
         from windowpane.store.projections import rebuild as projection_rebuild
+        from windowpane.store.writes import session_import
 
         with self._writing() as writer:
             content_index.start_again(writer.connection)
-            return projection_rebuild.rebuild(writer.connection)
+            sessions = projection_rebuild.rebuild(writer.connection)
+            session_import.correct_counted_from(writer.connection)
+            writer.reset()  # it remembers the rows as they were
+        return sessions
 
     def index_text(self, *, limit: int = search.INDEX_BATCH) -> int:
         """Index the next events and captured texts for search; return how many, 0 when all are indexed."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.store.conformance.direct_access import edit, fetch
 from tests.store.conformance.test_same_sessions import CALLS, folded, record, turns_of
 
-from windowpane.core.events import CallsCopied
+from windowpane.core.events import CallsCopied, Event
 from windowpane.report.session_report import gather
 from windowpane.report.text import to_text
 from windowpane.store.filters import EventFilter, SessionFilter
@@ -86,6 +87,41 @@ def test_an_original_that_is_rewritten_still_counts_its_calls(store: Store) -> N
     assert store.import_session(lambda: changed).revised
 
     assert_six_calls(store)
+
+
+def first_counted(store: Store, session_id: str) -> Event:
+    """Return the first event of a session that counts."""
+    ((seq,),) = fetch(store, "SELECT counted_from FROM sessions WHERE session_id = ? AND current = 1", session_id)
+    (stored,) = store.events(EventFilter(session_id=session_id, after_seq=seq - 1, limit=1))
+    return stored.event
+
+
+@pytest.mark.parametrize("original_at", [0, 1, 2], ids=["stored-first", "stored-second", "stored-last"])
+def test_a_fork_that_is_rewritten_counts_from_its_first_new_event(store: Store, original_at: int) -> None:
+    """The mark of the copied calls is in both revisions of the fork, in the later one, or in none."""
+    fork = record("claude_code", "fork", calls=(*CALLS[:2], MORE[0], CALLS[2]))
+    half = len(fork) * 3 // 4
+    edited = [*fork[:half], *(event._replace(at=(event.at or 0.0) + 1) for event in fork[half:])]
+    recordings = [fork, edited]
+    recordings.insert(original_at, record("claude_code", "original", calls=CALLS))
+    for recording in recordings:
+        store.import_session(lambda recording=recording: recording)
+
+    assert store.verify().broken == ()
+    assert first_counted(store, "fork") == edited[half]
+
+
+def test_a_rebuild_corrects_the_first_event_that_counts(store: Store) -> None:
+    store.import_session(lambda: ORIGINAL)
+    changed = record("claude_code", "original", start=ORIGINAL[0].at + 1)
+    store.import_session(lambda: changed)
+    edit(store, "UPDATE sessions SET counted_from = counted_from + 3 WHERE current = 1")
+    assert "sessions.counted_from" in store.verify().broken[0].problem
+
+    store.rebuild_projections()
+    assert store.verify().intact
+    store.import_session(lambda: [*changed, changed[-1]._replace(n=len(changed))])
+    assert store.verify().intact
 
 
 def test_rows_that_are_rebuilt_count_a_copy_once(store: Store) -> None:

@@ -24,6 +24,7 @@ from windowpane.core.same_session import rank
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
+from windowpane.store.projections import session_drafts
 from windowpane.store.projections.session_drafts import SessionDraft
 from windowpane.store.records import ImportOutcome
 from windowpane.store.search import events as search
@@ -43,6 +44,9 @@ _SESSION: Final = (
     "SELECT key, revision, head_seq, turns, source FROM sessions WHERE session_id = ? AND +current = 1"
 )
 _FIRST: Final = "SELECT min(seq) FROM events WHERE session = ?"
+_KEYS: Final = "SELECT key FROM sessions ORDER BY key"
+_NUMBERED: Final = "SELECT seq, body FROM events WHERE session = ? ORDER BY seq"
+_CORRECT: Final = "UPDATE sessions SET counted_from = ? WHERE key = ?"
 _REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
 _EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
 
@@ -138,10 +142,10 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
     events = iter(factory()) if rewritten else comparison.rest
     if current is None:
         session = writer.start_session(comparison.session_id)
-        session.counted_from = writer.next_seq() + pruned_events(writer.connection, session.session_id)
+        session.counted_from = _first_counted(writer.connection, session, writer.next_seq())
     else:
-        session = _revise(writer, current, comparison.matched) if rewritten else current
-    appended = 0
+        session = _revise(writer, current) if rewritten else current
+    appended, first_seq = 0, writer.next_seq()
     while chunk := list(islice(events, CHUNK_EVENTS)):
         stray = next((e for e in chunk if e.context.session_id != session.session_id), None)
         if stray is not None:
@@ -151,6 +155,8 @@ def store(writer: Writer, comparison: ImportComparison, factory: EventFactory) -
         appended += writer.append(chunk, into=session)
         search.index(writer.connection, limit=CHUNK_EVENTS)  # here no other process waits for the same lock
     if rewritten and current is not None:
+        session.counted_from = _first_counted(writer.connection, session, first_seq)
+        session_drafts.save(writer.connection, [session])
         additions.copy_to(writer, current, session)
         if current.project and not session.project:
             additions.assign_project_to(writer, session, current.project)
@@ -196,33 +202,68 @@ def _compare(connection: Database, events: Iterator[Event], capture: ContentCapt
     return result
 
 
-def counted_from(connection: Database, session: SessionDraft) -> set[int]:
-    """Return the values that the writer may have given the session: the number of its first counted event.
+def counted_from(connection: Database, session: SessionDraft) -> int:
+    """Return the number of the first event of a stored session that counts, by its events."""
+    if session.counted_from == 0 and _revision_before(connection, session) is None:
+        return 0  # recorded live, where every event counts
+    (first_seq,) = connection.execute(_FIRST, (session.key,)).fetchone()
+    return _first_counted(connection, session, first_seq or 0)
+
+
+def correct_counted_from(connection: Database) -> None:
+    """Let every session count from the event that its events give, inside the caller's transaction."""
+    for (key,) in connection.execute(_KEYS).fetchall():
+        session = session_drafts.load_key(connection, key)
+        assert session is not None
+        first = counted_from(connection, session)
+        if first != session.counted_from:
+            connection.execute(_CORRECT, (first, key))
+
+
+def _first_counted(connection: Database, session: SessionDraft, first_seq: int) -> int:
+    """Return the number of the first event that counts of an imported session that starts at *first_seq*.
 
     A revision repeats events of the one before it, which were counted; a recording that is imported again, those
-    that retention deleted. A live session counts from 0.
+    that retention deleted.
     """
-    (first,) = connection.execute(_FIRST, (session.key,)).fetchone()
-    before = connection.execute(_REVISION, (session.session_id, session.revision - 1)).fetchone()
-    if before is not None:
-        return {(first or 0) + _common(connection, before[0], session.key)}
-    return {0, (first or 0) + pruned_events(connection, session.session_id)}
+    before = _revision_before(connection, session)
+    if before is None:
+        return first_seq + pruned_events(connection, session.session_id)
+    return _after_shared(connection, before, session.key, first_seq)
 
 
-def _common(connection: Database, before: int, after: int) -> int:
-    """Return how many events a revision repeats of the one before it, as the import counted them."""
-    stored, common, stream = connection.execute(rederivation.BODIES, (before,)), 0, ""
-    for (body,) in connection.execute(rederivation.BODIES, (after,)):
+def _revision_before(connection: Database, session: SessionDraft) -> int | None:
+    """Return the row number of the revision that this one replaced."""
+    row = connection.execute(_REVISION, (session.session_id, session.revision - 1)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _after_shared(connection: Database, before: int, after: int, first_seq: int) -> int:
+    """Return the number behind the last event that a revision shares with the one before it.
+
+    Events of other streams, such as alerts and marks of copied calls, may be missing from either.
+    """
+    shared_until, stream, others = first_seq, "", set[bytes]()
+
+    def following() -> bytes | None:
+        for (body,) in stored:
+            if not _is_foreign(body, stream):
+                return body
+            others.add(body)
+        return None
+
+    stored = iter(connection.execute(rederivation.BODIES, (before,)))
+    (expected,) = next(stored, (None,))
+    for number, (seq, body) in enumerate(connection.execute(_NUMBERED, (after,))):
         stream = stream or _stream_decoder.decode(body).stream_id
-        for (stored_body,) in stored:
-            if _is_same(stored_body, body, common):
+        if body not in others:
+            if _is_foreign(body, stream):
+                continue
+            if expected is None or not _is_same(expected, body, number):
                 break
-            if not common or not _is_foreign(stored_body, stream):
-                return common
-        else:
-            return common
-        common += 1
-    return common
+            expected = following()
+        shared_until = seq + 1
+    return shared_until
 
 
 def _is_same(stored: bytes, body: bytes, number: int) -> bool:
@@ -277,12 +318,10 @@ def _check_unmoved(connection: Database, compared: ImportComparison, current: Se
         )
 
 
-def _revise(writer: Writer, old: SessionDraft, common: int) -> SessionDraft:
-    """Close the old revision with a tombstone and start the next; the common prefix was counted already."""
+def _revise(writer: Writer, old: SessionDraft) -> SessionDraft:
+    """Close the old revision with a tombstone and start the next."""
     connection = writer.connection
     writer.add_head("revised", old)
     connection.execute("UPDATE sessions SET current = 0 WHERE key = ?", (old.key,))
     projection_rebuild.remove_session(connection, old.key)
-    session = writer.start_session(old.session_id, revision=old.revision + 1)
-    session.counted_from = writer.next_seq() + common
-    return session
+    return writer.start_session(old.session_id, revision=old.revision + 1)
