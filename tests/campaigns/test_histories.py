@@ -85,7 +85,7 @@ def without_a_row(recording: Recording, random: Random) -> Recording:
 def edited(recording: Recording, random: Random) -> Recording:
     """Return the recording with one text of a row changed, and often further rows."""
     rows = deepcopy(recording.rows)
-    texts = list(text_places(rows[1 : recording.written]))
+    texts = list(text_fields(rows[1 : recording.written]))
     if texts:
         holder, key = random.choice(texts)
         holder[key] = f"edited {random.randrange(9)}: {holder[key]}"
@@ -94,14 +94,14 @@ def edited(recording: Recording, random: Random) -> Recording:
     )
 
 
-def text_places(value: Any) -> Iterator[tuple[Any, Any]]:
+def text_fields(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each dictionary that holds a text of a message, with its key."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         if key in ("text", "content", "message") and isinstance(item, str) and len(item) > 3:
             yield value, key
         else:
-            yield from text_places(item)
+            yield from text_fields(item)
 
 
 CHANGES = (grown, grown, rewound, without_a_row, edited, edited)
