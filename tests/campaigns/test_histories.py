@@ -77,6 +77,8 @@ def rewound(recording: Recording, random: Random) -> Recording:
 
 def without_a_row(recording: Recording, random: Random) -> Recording:
     """Return the recording rewritten without one of its rows."""
+    if recording.written <= MINIMUM_ROWS:
+        return grown(recording, random)
     gone = random.randrange(1, recording.written)
     rows = recording.rows[:gone] + recording.rows[gone + 1 :]
     return replace(recording, rows=rows, written=min(len(rows), recording.written + random.randint(0, 8)))
