@@ -46,6 +46,11 @@ def command() -> None:
     show_default=True,
     help="Fold the events again and compare the result with the stored rows; takes five times as long.",
 )
+@click.option(
+    "--expect-key/--no-expect-key",
+    default=None,
+    help="Report what was recorded without a key and never accepted.  [default: where a key is set]",
+)
 @json_option
 @store_option
 @click.pass_context
@@ -56,6 +61,7 @@ def verify(
     heads: Path | None,
     *,
     projections: bool,
+    expect_key: bool | None,
     as_json: bool,
     store_path: StoreName | None,
 ) -> None:
@@ -69,7 +75,7 @@ def verify(
     """
     with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(store, session).session_id
-        result = store.verify(chosen, heads_file=heads, projections=projections)
+        result = store.verify(chosen, heads_file=heads, projections=projections, expect_key=expect_key)
         name = store.name
     if as_json:
         print_json({**asdict(result), "intact": result.intact})
@@ -85,8 +91,13 @@ def _verification_lines(result: Verification, name: str) -> Iterator[str]:
     yield f"{result.sessions:,} sessions, {result.events:,} events ({kind})"
     if result.unkeyed_events:
         yield (
-            f"{formats.count(result.unkeyed_events, 'event')} recorded before the store had its key: "
+            f"{formats.count(result.unkeyed_events, 'event')} recorded without the key and accepted: "
             "unaltered since then, not proven before"
+        )
+    for accepted in result.accepted:
+        yield (
+            f"accepted on {formats.utc(accepted.at)} under the key {accepted.key}: "
+            f"{formats.count(accepted.events, 'event')} without one"
         )
     if result.explained_gaps:
         yield f"{result.explained_gaps} gaps, each explained by a telemetry.dropped event"
@@ -132,7 +143,8 @@ def rebuild(store_path: StoreName | None) -> None:
 def accept(store_path: StoreName | None) -> None:
     """Sign the events that the store holds without a key; signed events stay as they are.
 
-    A store does so by itself at its first write with a key. Later, first find out who wrote without the key.
+    For a store that got its key later, and for events of your own agent that ran without the key. First find out
+    who wrote them: `audit verify` cannot prove what happened before. The store-wide chain records time and key.
 
     \b
     Example:
@@ -141,8 +153,7 @@ def accept(store_path: StoreName | None) -> None:
     with open_existing(store_path) as store:
         accepted = store.accept_unkeyed()
     click.echo(
-        f"accepted {formats.count(accepted.sessions, 'session')} "
-        f"with {formats.count(accepted.events, 'event')} recorded without a key"
+        f"accepted {formats.count(accepted.events, 'event')} recorded without a key, under the key {accepted.key}"
     )
 
 

@@ -40,6 +40,7 @@ from windowpane.outputs.http.service_discovery import http_status, reported_heal
 from windowpane.outputs.remote.sink import waiting_base
 from windowpane.sources.installed_agents.locations import claude_folder, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
+from windowpane.store.writes import chain
 from windowpane.store.writes.spool import waiting_files
 from windowpane.text import formats
 
@@ -185,12 +186,17 @@ def _store(path: StoreName, config: Config) -> Iterator[Finding]:
     try:
         with open_to_read(path) as store:
             size = store.size()
+            with store.engine.lend() as connection:
+                is_unaccepted = chain.is_unaccepted(connection)
     except (WindowpaneError, click.ClickException) as error:
         yield Finding("problem", "store", str(error))
         return
     yield Finding(
         "ok", "store", f"{path}: {size.sessions:,} sessions, {size.events:,} events, {formats.size(size.bytes)}"
     )
+    if is_unaccepted and _audit_key(config).verdict == "ok":
+        detail = f"the store holds events that were recorded without the key: {chain.ACCEPT}"
+        yield Finding("problem", "audit key", detail)
     if isinstance(path, Path):
         yield from _file(path)
 

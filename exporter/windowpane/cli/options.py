@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
 
@@ -199,8 +199,13 @@ def _demo_instead_of_none(path: StoreName | None) -> Path | None:
 
 @contextmanager
 def open_existing(path: StoreName | None) -> Iterator[Store]:
-    """Open the store for writing; a missing one is an error, because nothing was recorded in it."""
-    with open_to_write(_existing(path)) as store:
+    """Open the store for writing; a missing or empty file is an error, because nothing was recorded in it."""
+    from windowpane.store.open import open_reader
+
+    existing = _existing(path)
+    with suppress(OlderStoreError):
+        open_reader(existing).close()
+    with open_to_write(existing) as store:
         yield store
 
 

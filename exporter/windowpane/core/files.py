@@ -9,12 +9,13 @@ WAL: Final = "-wal"
 """Suffix of a database's write-ahead log."""
 SHARED_MEMORY: Final = "-shm"
 """Suffix of the log's index."""
+A_DEVICE: Final = "a device"
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, A_DEVICE),
+    (stat.S_ISBLK, A_DEVICE),
 )
 
 

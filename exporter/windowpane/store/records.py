@@ -472,6 +472,17 @@ class BrokenLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """One time that the owner of a store accepted what it held without a key, as its entry records it."""
+
+    at: float
+    key: str
+    """Id of the key that signed."""
+    events: int
+    """Events recorded without a key."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The result of verifying the audit chain."""
 
@@ -483,7 +494,9 @@ class Verification:
     explained_gaps: int = 0  # gaps in `n` that `telemetry.dropped` accounts for
     sender_gaps: int = 0  # other gaps in what other hosts sent: those events never arrived here
     unkeyed_events: int = 0
-    """Of a keyed chain, events that were recorded before it had its key: proven only from then on."""
+    """Of a keyed chain, events that were recorded without its key and accepted: proven only from then on."""
+    accepted: tuple[Accepted, ...] = ()
+    """The times at which the owner of the store accepted them."""
     exported_heads: int | None = None
     """Exported heads the chain was compared with; None without an export."""
     projections: bool = False

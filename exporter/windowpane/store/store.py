@@ -24,11 +24,10 @@ from windowpane.store.keys import AuditKeys, checked_key, load_key, old_keys
 from windowpane.store.read_files import ReadFile
 from windowpane.store.reads.notes import NoteKind
 from windowpane.store.reads.reader import Reader
-from windowpane.store.records import ImportOutcome, Verification
+from windowpane.store.records import Accepted, ImportOutcome, Verification
 from windowpane.store.search import content_index
 from windowpane.store.search import events as search
 from windowpane.store.writes import additions, chain
-from windowpane.store.writes.chain import Accepted
 from windowpane.store.writes.content_capture import ContentCapture
 from windowpane.store.writes.shared_writer import SessionClaims, SharedWriter
 from windowpane.store.writes.write import Writer
@@ -250,11 +249,18 @@ class Store(Reader):
         return AuditKeys(self._audit_key, self._old_audit_keys)
 
     def verify(
-        self, session_id: str | None = None, *, heads_file: str | Path | None = None, projections: bool = True
+        self,
+        session_id: str | None = None,
+        *,
+        heads_file: str | Path | None = None,
+        projections: bool = True,
+        expect_key: bool | None = None,
     ) -> Verification:
         """Recompute the audit chain of one session or all, and compare it with exported heads if given.
 
         *projections* folds the events again, too, and compares the result with the rows that pages read.
+        *expect_key* reports what was neither signed nor accepted, as in any store that has a signature; None does
+        so where this process has a key.
         """
         from windowpane.store.audit import heads as audit_heads
         from windowpane.store.audit import verification as audit
@@ -267,6 +273,7 @@ class Store(Reader):
                 session_id=session_id,
                 exported=exported,
                 projections=projections,
+                expect_key=expect_key,
             )
 
     def heads(self) -> list[chain.Head]:
@@ -284,8 +291,8 @@ class Store(Reader):
     def accept_unkeyed(self) -> Accepted:
         """Sign for every chain recorded without a key, as it is now. Raises `ConfigurationError` without a key.
 
-        A store does so by itself at its first write with a key. Later it is a decision: for example that an
-        agent which ran without the key was one's own.
+        This is the owner's decision, for example that the key is new, or that an agent which ran without it was
+        one's own. The store-wide chain records it.
         """
         if self._audit_key is None:
             raise ConfigurationError("audit_key", "is not set", expected="the key to sign with")

@@ -228,26 +228,58 @@ def test_a_new_key_takes_over_and_the_old_one_still_verifies(stores, make_sessio
         assert "needs the audit key" in store.verify().broken[0].problem
 
 
-def test_a_store_that_gets_a_key_accepts_what_it_holds(stores, make_session):
-    events = make_session("s1", turns=3)
+def test_what_a_store_holds_before_its_key_is_reported_until_it_is_accepted(stores, make_session, caplog):
+    events, unkeyed = make_session("s1", turns=3), 20 + len(make_session("s2", turns=2))
     for key, batch in ((None, events[:20]), (None, make_session("s2", turns=2)), (KEY, events[20:])):
         store = stores.open(audit_key=key)
         store.append(batch)
         store.close()
+    assert caplog.text.count("the store holds events that were recorded without an audit key") == 1
 
     with closing(stores.open(audit_key=KEY)) as store:
+        (link,) = store.verify().broken
+        assert (link.session_id, link.problem.startswith(f"{unkeyed} events and 1 heads without a")) == ("", True)
+        assert store.verify(expect_key=False).broken == (link,), "some of it is signed"
+
+        accepted = store.accept_unkeyed()
         result = store.verify()
         assert (result.intact, result.keyed) == (True, True)
-        assert result.unkeyed_events == 20 + len(make_session("s2", turns=2))
+        assert (result.unkeyed_events, accepted.events) == (unkeyed, unkeyed)
+        assert result.accepted == (accepted,)
     with closing(stores.open()) as store:
         store.append(make_session("s3", turns=1))
     with closing(stores.open(audit_key=KEY)) as store:
         assert [(link.session_id, link.problem) for link in store.verify().broken] == [
-            ("s3", "entry 6 of the heads (head) is not signed, in a store that has a key"),
+            ("s3", "entry 5 of the heads (head) is not signed, in a store that has a key"),
             ("s3", "recorded without a key, in a store that has one"),
         ]
-        assert store.accept_unkeyed().sessions == 2
+        store.accept_unkeyed()
         assert store.verify().intact
+        assert len(store.verify().accepted) == 2
+
+
+def test_a_store_without_signatures_is_expected_to_have_a_key_where_one_is_set(stores, make_session):
+    with closing(stores.open()) as store:
+        store.append(make_session("s1", turns=1))
+        assert store.verify().intact
+        assert not store.verify(expect_key=True).intact
+    with closing(stores.open(audit_key=KEY)) as store:
+        assert not store.verify().intact
+        assert store.verify(expect_key=False).intact
+
+
+def test_a_rewritten_history_is_not_signed_by_the_next_write_with_the_key(stores, make_session):
+    with closing(stores.open(audit_key=KEY)) as store:
+        store.append(make_session("s1", turns=1, end=False))
+        change_body(store, 3, lambda body: body.replace(b"reviewer", b"revi3wer"))
+        recompute_without_key(store)
+        edit(store, "UPDATE sessions SET keyed_by = ''")
+        edit(store, "DELETE FROM heads")
+    with closing(stores.open(audit_key=KEY)) as store:
+        store.rebuild_projections()
+        store.append(make_session("s2", turns=1))
+        store.export_heads("/dev/null")
+        assert "never accepted" in store.verify().broken[-1].problem
 
 
 def test_without_the_key_nothing_unsigned_enters_a_keyed_stores_heads(stores, make_session, caplog):

@@ -14,9 +14,10 @@ from typing import Final
 import msgspec
 
 from windowpane.core.decoders import json_decoder
+from windowpane.core.files import A_DEVICE, irregular_kind
 from windowpane.exceptions import StoreError
 from windowpane.store.keys import UNKEYED, AuditKeys
-from windowpane.store.records import BrokenLink
+from windowpane.store.records import Accepted, BrokenLink
 from windowpane.store.writes.chain import ORIGIN, Head
 
 SessionRevision = tuple[str, int]
@@ -55,21 +56,34 @@ class HeadsResult:
     chains: dict[SessionRevision, RecordedChain]
     signed: bool
     """True when any entry of the store or of the export is signed."""
+    accepted: tuple[Accepted, ...]
+    """The times at which the owner accepted what was recorded without a key."""
+    has_accepted: bool
+    """True where an entry accepts what came before it without a signature, as the first one of a key does."""
+    unsigned: int
+    """Entries without a signature."""
 
 
-def verify(entries: Sequence[Head], *, keys: AuditKeys, keyed: bool, exported: Sequence[Head]) -> HeadsResult:
+def verify(entries: Sequence[Head], *, keys: AuditKeys, exported: Sequence[Head]) -> HeadsResult:
     """Verify every entry, and compare them with the exported ones.
 
-    *keyed*: something else shows that the store has a key, so that an unsigned entry is broken unless a later
-    one accepts it.
+    Behind an entry that accepts what came before, an unsigned one is broken; without one, they are counted.
     """
     signed = any(entry.signed_by != UNKEYED for entry in (*entries, *exported))
-    accepted = max((entry.id for entry in entries if _accepts(entry, keys)), default=0)
-    broken = _verify_links(entries, keys, keyed=keyed or signed, accepted=accepted)
+    accepting = [entry for entry in entries if _accepts(entry, keys)]
+    accepted = max((entry.id for entry in accepting), default=0)
+    broken = _verify_links(entries, keys, keyed=bool(accepting), accepted=accepted)
     broken += _compare_export(entries, exported)
     lost = [entry for entry in exported if not _is_at(entry, entries)]
     chains, contradictions = _recorded_chains(entries, lost, accepted)
-    return HeadsResult(broken + contradictions, chains, signed)
+    return HeadsResult(
+        broken + contradictions,
+        chains,
+        signed,
+        accepted=tuple(Accepted(entry.at, entry.signed_by, entry.events) for entry in accepting if entry.events),
+        has_accepted=bool(accepting),
+        unsigned=sum(entry.signed_by == UNKEYED for entry in entries),
+    )
 
 
 def write_file(entries: list[Head], file: Path) -> int:
@@ -83,17 +97,26 @@ def write_file(entries: list[Head], file: Path) -> int:
 
 
 def read_file(file: Path) -> list[Head]:
-    """Return entries that were exported before. Raises `StoreError` with file and line if they cannot be read."""
+    """Return entries that were exported before, at least one.
+
+    Raises `StoreError` with file and line if they cannot be read.
+    """
     try:
-        lines = file.read_bytes().splitlines()
+        if irregular_kind(file.stat().st_mode) == A_DEVICE:
+            raise StoreError(f"{file}: is a device, expected a file that `windowpane audit heads` wrote")
+        lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise StoreError(f"{file}: cannot be read ({error.strerror})") from error
     entries = []
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             entries.append(_decoder.decode(line))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise StoreError(f"{file}:{number}: not an exported head ({error})") from error
+    if not entries:
+        raise StoreError(f"{file}: holds no exported head, expected a file that `windowpane audit heads` wrote")
     return entries
 
 

@@ -4,7 +4,7 @@ What detects what: a session's chain detects a changed byte, row or order, and a
 the store-wide chain detects a cut tail or a deleted session; exported heads detect that the store-wide chain was
 cut as well, or that an older copy was restored. With a key none of this can be forged without the key; without
 one it detects accidents, not intent. Where anything shows that a store has a key, what is not signed with a known
-key is broken, except what the store held before its first key and accepted then.
+key is broken, except what its owner has accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, AuditKeys, Link
 from windowpane.store.projections.projection import ROUTINE
 from windowpane.store.records import BrokenLink, Verification
-from windowpane.store.writes.chain import Head, genesis, read_heads
+from windowpane.store.writes.chain import ACCEPT, Head, genesis, read_heads
 
 _SESSIONS: Final = (
     "SELECT key, session_id, revision, current, keyed_by, head_seq, head_hash, events FROM sessions ORDER BY key"
@@ -108,18 +108,21 @@ def verify(
     session_id: str | None = None,
     exported: list[Head] | None = None,
     projections: bool = True,
+    expect_key: bool | None = None,
 ) -> Verification:
-    """Verify one session or all, reading one event at a time; *projections* compares the rows of pages, too."""
+    """Verify one session or all, reading one event at a time; *projections* compares the rows of pages, too.
+
+    *expect_key* None: the store is expected to have a key where one is available.
+    """
     sessions, broken = _read_sessions(connection)
+    is_expected = keys.available if expect_key is None else expect_key
     has_keyed = any(session.keyed_by != UNKEYED for session in sessions)
     if session_id is not None:
         sessions = [session for session in sessions if session.session_id == session_id]
-    heads = audit_heads.verify(
-        read_heads(connection), keys=keys, keyed=has_keyed or keys.available, exported=exported or ()
-    )
+    heads = audit_heads.verify(read_heads(connection), keys=keys, exported=exported or ())
     broken += heads.broken
     is_keyed = has_keyed or heads.signed
-    walk = _SessionWalk(connection, keys.links(), keyed=is_keyed or keys.available)
+    walk = _SessionWalk(connection, keys.links(), has_accepted=heads.has_accepted)
     rows = ProjectionAudit(connection) if projections else None
     for session in sessions:
         link = walk.verify(session, heads.chains.get((session.session_id, session.revision), RecordedChain()))
@@ -132,6 +135,8 @@ def verify(
     if session_id is None:
         broken += _stray_events(connection)
         broken += [] if broken else _whole_store(connection, rows)
+    if (is_keyed or is_expected) and not heads.has_accepted:
+        broken += _unaccepted(walk.unkeyed_events, heads.unsigned)
     if rows is not None:
         rows.close()
     return Verification(
@@ -141,10 +146,18 @@ def verify(
         broken=tuple(broken),
         explained_gaps=walk.explained_gaps,
         sender_gaps=walk.sender_gaps,
-        unkeyed_events=walk.unkeyed_events,
+        unkeyed_events=walk.unkeyed_events if heads.has_accepted else 0,
+        accepted=heads.accepted,
         exported_heads=None if exported is None else len(exported),
         projections=projections,
     )
+
+
+def _unaccepted(events: int, heads: int) -> Iterator[BrokenLink]:
+    """Yield the problem of a store that holds what nobody signed and its owner has not accepted."""
+    if events or heads:
+        problem = f"{events} events and {heads} heads without a signature were never accepted; {ACCEPT}"
+        yield BrokenLink("", 0, None, problem)
 
 
 def _read_sessions(connection: Database) -> tuple[list[_Session], list[BrokenLink]]:
@@ -223,13 +236,14 @@ class _Broken(Exception):  # noqa: N818  # ends the walk through a session's eve
 class _SessionWalk:
     """Verifies the chains of sessions, and counts what is worth a word without being broken."""
 
-    def __init__(self, connection: Database, links: dict[str, Link], *, keyed: bool) -> None:
+    def __init__(self, connection: Database, links: dict[str, Link], *, has_accepted: bool) -> None:
+        """*has_accepted*: an event without a signature is broken unless it was accepted."""
         self.explained_gaps = 0
         self.unkeyed_events = 0
         self.sender_gaps = 0
         self._connection = connection
         self._links = links
-        self._keyed = keyed
+        self._has_accepted = has_accepted
         self._types: dict[int, str] = {kind: name for kind, name, _ in connection.execute(_TYPES)}
 
     def verify(self, session: _Session, recorded: RecordedChain) -> BrokenLink | None:
@@ -271,8 +285,8 @@ class _SessionWalk:
                 raise _Broken(seq, "the event or one before it was changed, moved or removed")
             if count in recorded.entries and recorded.entries[count].head != stored.hex():
                 raise _Broken(seq, "the chain differs from a head that was recorded")
-            if self._keyed and keyed_by == UNKEYED:
-                if count > recorded.accepted_events:
+            if keyed_by == UNKEYED:
+                if self._has_accepted and count > recorded.accepted_events:
                     raise _Broken(seq, "recorded without a key, in a store that has one")
                 self.unkeyed_events += 1
             event = _envelope(seq, body)

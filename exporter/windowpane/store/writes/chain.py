@@ -10,8 +10,10 @@ it, when another key takes it over, and for every session that has grown when th
 export kept outside the store detects a cut tail or a restored older copy: anyone who can write the file can cut
 this chain as well.
 
-A store that holds no signed link accepts its first key with a `keyed` entry: the chains recorded without a key
-get their heads signed as they are then. After it, a link without a key is a broken one.
+The first entry of a store that is recorded with a key from the start is `keyed`. A store that already holds
+something gets one only where its owner accepts what was recorded without a key: the heads of these chains are
+signed as they are then. After it, a link without a key is a broken one. Nothing is accepted by itself: the next
+write would sign a history that was rewritten and lost its signatures.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import msgspec
 from windowpane.exceptions import StoreError
 from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, key_id, link_with
+from windowpane.store.records import Accepted
 from windowpane.store.statements import in_lists, placeholders
 
 ORIGIN: Final = b"\0" * 32
@@ -43,7 +46,18 @@ _INSERT: Final = f"INSERT INTO heads ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?
 _ALL: Final = f"SELECT {_COLUMNS} FROM heads ORDER BY id"  # noqa: S608  # our columns
 _SIGNED: Final = "SELECT 1 FROM heads WHERE signed_by <> '' ORDER BY id DESC LIMIT 1"
 _KEYED: Final = "SELECT 1 FROM sessions WHERE keyed_by <> '' LIMIT 1"
-_UNKEYED: Final = "SELECT count(*), coalesce(sum(events), 0) FROM sessions WHERE keyed_by = ''"
+_UNKEYED: Final = """SELECT CAST(coalesce(sum(events), 0) AS BIGINT) FROM (
+    SELECT events FROM sessions WHERE keyed_by = ''
+    UNION ALL SELECT h.events FROM heads AS h JOIN sessions AS s ON s.session_id = h.session_id
+        AND s.revision = h.revision WHERE h.kind = 'rekeyed' AND h.keyed_by = ''
+) AS unkeyed"""
+"""Events without a signature, those before a key took a chain over included."""
+_ACCEPTED: Final = "SELECT 1 FROM heads WHERE kind = 'keyed' ORDER BY id LIMIT 1"
+_UNSIGNED: Final = """SELECT EXISTS (SELECT 1 FROM sessions WHERE keyed_by = '')
+    OR EXISTS (SELECT 1 FROM heads WHERE signed_by = '')"""
+_FILLED: Final = "SELECT EXISTS (SELECT 1 FROM events) OR EXISTS (SELECT 1 FROM heads)"
+ACCEPT: Final = "if they are yours, accept them with `windowpane audit accept`"
+"""Advice about what was recorded without a key."""
 _GROWN: Final = """
     SELECT s.session_id, s.revision, s.events, s.head_hash, s.keyed_by FROM sessions AS s
     WHERE NOT EXISTS (
@@ -84,13 +98,6 @@ class Head:
     def document(self) -> dict[str, object]:
         """Return the entry as plain JSON types."""
         return asdict(self)
-
-
-class Accepted(NamedTuple):
-    """The amount that `accept_unkeyed` signed for."""
-
-    sessions: int
-    events: int
 
 
 class NewHead(NamedTuple):
@@ -142,12 +149,24 @@ def check_signer(connection: Database, *, key: bytes | None, purpose: str) -> No
         )
 
 
+def is_empty(connection: Database) -> bool:
+    """Return whether nothing was recorded yet."""
+    return not connection.execute(_FILLED).fetchone()[0]
+
+
+def is_unaccepted(connection: Database) -> bool:
+    """Return whether the store holds anything without a signature, and nothing was ever accepted."""
+    if connection.execute(_ACCEPTED).fetchone() is not None:
+        return False
+    return bool(connection.execute(_UNSIGNED).fetchone()[0])
+
+
 def accept_unkeyed(connection: Database, *, key: bytes, at: float) -> Accepted:
     """Sign for everything that is recorded without a key, as it is now; inside the caller's transaction."""
     add_grown_heads(connection, key=key, at=at)
-    sessions, events = connection.execute(_UNKEYED).fetchone()
+    (events,) = connection.execute(_UNKEYED).fetchone()
     add_heads(connection, "keyed", [NewHead("", 0, events, b"", UNKEYED)], key=key, at=at)
-    return Accepted(sessions, events)
+    return Accepted(at, key_id(key), events)
 
 
 def read_heads(connection: Database) -> list[Head]:

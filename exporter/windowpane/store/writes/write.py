@@ -79,26 +79,22 @@ class Writer:
         self._sessions: dict[str, SessionDraft] = {}
         self._continuation = Continuation(connection)
         self._types = self._type_ids()
-        signed = chain.has_signatures(connection)
-        self._accepts_unkeyed = audit_key is not None and not signed
-        if audit_key is None and signed:
+        self._may_be_empty = audit_key is not None
+        if audit_key is None and chain.has_signatures(connection):
             _log.warning(
                 "the store's audit chain uses a key and this process has none: what it records breaks it"
             )
+        if audit_key is not None and chain.is_unaccepted(connection):
+            _log.warning("the store holds events that were recorded without an audit key: %s", chain.ACCEPT)
 
     def start(self) -> None:
-        """Start a transaction: a store that had no key when it was opened accepts its first one.
-
-        Not where the signatures disappeared since: what is found without a key was not recorded so.
-        """
+        """Start a transaction: an empty store is recorded with this process's key from its first entry on."""
         if self.capture is not None:
             self.capture.start()
-        if not self._accepts_unkeyed or self.audit_key is None:
-            return
-        if chain.has_signatures(self.connection):
-            self._accepts_unkeyed = False
-        else:
-            chain.accept_unkeyed(self.connection, key=self.audit_key, at=self.clock())
+        if self._may_be_empty and self.audit_key is not None:
+            self._may_be_empty = chain.is_empty(self.connection)
+            if self._may_be_empty:
+                chain.accept_unkeyed(self.connection, key=self.audit_key, at=self.clock())
 
     def reset(self) -> None:
         """Discard what is remembered: a transaction was rolled back, or rows were changed elsewhere."""
