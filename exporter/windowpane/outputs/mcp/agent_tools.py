@@ -1,4 +1,4 @@
-"""The tools and their answers, whatever transport they are called by.
+"""The tools and their answers.
 
 Every answer is about the session that `find` returns for the caller: no argument of a tool names another one.
 """
@@ -101,27 +101,32 @@ class AgentTools:
         self._clock = clock
 
     def call(self, name: str, arguments: Mapping[str, object], caller: Caller) -> str:
-        """Return the answer of a tool. Raises `WindowpaneError` where it has none."""
+        """Return the answer of a tool, after the note on its session. Raises `WindowpaneError` without one."""
         session = self._find(caller)
+        try:
+            answer = self._answer(name, arguments, session.row)
+        except WindowToolError as error:
+            raise WindowToolError(f"{error}{session.note and f' ({session.note})'}") from error
+        return f"{session.note}\n{answer}" if session.note else answer
+
+    def _answer(self, name: str, arguments: Mapping[str, object], row: SessionRow) -> str:
         match name:
             case "window_status":
-                return self._status(session)
+                return self._status(row)
             case "removed_content":
                 query = str(arguments.get("query") or "").strip()
-                return self._matches(session.row, query) if query else self._removed(session.row)
+                return self._matches(row, query) if query else self._removed(row)
             case "read_block":
-                return self._text(session.row, str(arguments.get("id") or ""), arguments.get("start") or 0)
+                return self._text(row, str(arguments.get("id") or ""), arguments.get("start") or 0)
             case "list_rules":
-                return self._rules(session.row)
+                return self._rules(row)
         raise WindowToolError(f"there is no tool {name!r}")
 
-    def _status(self, session: OwnSession) -> str:
-        row = session.row
+    def _status(self, row: SessionRow) -> str:
         turns = self._store.turns(row.session_id, first=max(1, row.turns - 1))
         ended = [turn for turn in turns if turn.used_final is not None]
         window = self._store.blocks_at(row.session_id, row.turns + 1)
-        lines = status_lines(row, ended[-1] if ended else None, window, now=self._clock())
-        return marked(_bounded([*([session.note] if session.note else []), *lines]))
+        return marked(_bounded(status_lines(row, ended[-1] if ended else None, window, now=self._clock())))
 
     def _removed(self, row: SessionRow) -> str:
         compressions = latest_compressions(self._store, row.session_id, limit=COMPRESSIONS)

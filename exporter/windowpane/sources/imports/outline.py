@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from windowpane.core.events import Usage
 from windowpane.core.names import Description, SessionDescriptions, without_wrappers
 from windowpane.effects.processes import rare_collection, without_current_folder
+from windowpane.exceptions import SourceError
 from windowpane.models.catalog import packaged_catalog
 from windowpane.sources.imports.noted_outlines import SessionOutline
 from windowpane.sources.imports.worker_processes import load_workers, worthwhile
@@ -99,6 +100,20 @@ def outlines_of(path: Path, *, first_message_titles: bool) -> list[SessionOutlin
     except Exception as error:  # noqa: BLE001  # an internal error too: the import meets it again
         _log.debug("%s: no outline: %r", path, error)
         return []
+
+
+def latest_sessions(database: Path) -> Iterator[tuple[float, SessionOutline]]:
+    """Yield the sessions of a database with the times of their last changes, the latest first."""
+    try:
+        reader = reader_for(database, all_readers())
+        assert isinstance(reader, DatabaseReader)
+        changes = {name: state.changed_at or 0.0 for name, state in reader.sessions(database).items()}
+        for name in sorted(changes, key=changes.__getitem__, reverse=True):
+            records = reader.read_session(database, name, stats=FileStats(), problems=[])
+            for outline in _outlines(records, database, reader.format, first_message_titles=False):
+                yield changes[name], outline
+    except SourceError as error:
+        _log.debug("%s: no outline: %r", database, error)
 
 
 def _recordings(path: Path, reader: Reader) -> Iterator[Iterable[Record]]:
