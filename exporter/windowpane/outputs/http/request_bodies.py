@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from windowpane.outputs.http.routes import PostRequest
@@ -15,6 +16,8 @@ MAXIMUM_WAITING_BYTES: Final = 128 * 2**20
 """Bytes of the bodies of all requests that are being read or answered."""
 BODY_SECONDS: Final = 8.0
 """Time for the whole body, less than the connection's, so that its client gets a response."""
+IDLE_SECONDS: Final = 1.0
+"""Time without a piece after which a body that is being read makes room for others."""
 RETRY_AFTER: Final = ("Retry-After", "1")
 MAXIMUM_DECODED_BYTES: Final = 64 * 2**20
 """Longest body after decompression."""
@@ -35,20 +38,38 @@ class BodyError(Exception):
 
 
 class BodyBudget:
-    """The memory that the bodies of all requests of a server share; used on its event loop only."""
+    """The memory that the bodies of all requests of a server share; used on its event loop only.
+
+    A body takes it as it arrives, so that a client which sends nothing keeps no one out.
+    """
 
     def __init__(self) -> None:
         self._used = 0
+        self._waiting: dict[BodyReader, float] = {}
+        """The readers that wait for a piece, with its start; the one that has waited longest is the first."""
 
     def take(self, size: int) -> None:
-        """Reserve *size* bytes. Raises `BodyError` with 429 where they are not free."""
-        if self._used + size > MAXIMUM_WAITING_BYTES:
-            raise BodyError(429, "too many requests are being read; try again", RETRY_AFTER)
+        """Reserve *size* bytes, if necessary those of idle bodies. Raises `BodyError` where none are free."""
+        while self._used + size > MAXIMUM_WAITING_BYTES:
+            longest, since = next(iter(self._waiting.items()), (None, 0.0))
+            if longest is None or asyncio.get_running_loop().time() - since < IDLE_SECONDS:
+                raise _busy()
+            del self._waiting[longest]
+            longest.abandon()
         self._used += size
 
     def give_back(self, size: int) -> None:
         """Free *size* bytes."""
         self._used -= size
+
+    @contextmanager
+    def waits(self, reader: BodyReader) -> Iterator[None]:
+        """Record in the block that *reader* waits for its client."""
+        self._waiting[reader] = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            self._waiting.pop(reader, None)
 
 
 class BodyReader:
@@ -56,39 +77,57 @@ class BodyReader:
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
+        self._pieces: list[bytes] = []
         self._reserved = 0
+        self._deadline: asyncio.Timeout | None = None
+        self._is_abandoned = False
 
     async def read(self, headers: Mapping[str, str], receive: Receive) -> bytes:
         """Return the body, sent with its length or in chunks. Raises `BodyError`."""
         length = headers.get("content-length", "")
         if not length and not headers.get("transfer-encoding"):
             raise BodyError(411, "a body needs one Content-Length, or Transfer-Encoding: chunked")
-        self._reserve(int(length or 0))  # the server has checked that it is a number
-        pieces: list[bytes] = []
+        _check_size(int(length or 0))  # the server has checked that it is a number
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(BODY_SECONDS) as self._deadline:
                 while True:
-                    message = await receive()
+                    with self._budget.waits(self):
+                        message = await receive()
                     if message["type"] == "http.disconnect":
                         raise BodyError(400, "the body ended early")
-                    pieces.append(message.get("body", b""))
-                    if not length:
-                        self._reserve(len(pieces[-1]))
+                    piece = message.get("body", b"")
+                    _check_size(self._reserved + len(piece))
+                    self._budget.take(len(piece))
+                    self._reserved += len(piece)
+                    self._pieces.append(piece)
                     if not message.get("more_body", False):
-                        return b"".join(pieces)
+                        return b"".join(self._pieces)
         except TimeoutError as error:
+            if self._is_abandoned:
+                raise _busy() from error
             raise BodyError(408, f"the body did not arrive within {BODY_SECONDS:.0f} seconds") from error
+
+    def abandon(self) -> None:
+        """Free the memory, and refuse the request."""
+        assert self._deadline is not None, "it waits for a piece"
+        self._deadline.reschedule(0)
+        self._is_abandoned = True
+        self.close()
 
     def close(self) -> None:
         """Free the reserved memory."""
+        self._pieces.clear()
         self._budget.give_back(self._reserved)
         self._reserved = 0
 
-    def _reserve(self, size: int) -> None:
-        if self._reserved + size > MAXIMUM_BODY_BYTES:
-            raise BodyError(413, f"the body is larger than {MAXIMUM_BODY_BYTES:,} bytes")
-        self._budget.take(size)
-        self._reserved += size
+
+def _busy() -> BodyError:
+    return BodyError(429, "too many requests are being read; try again", RETRY_AFTER)
+
+
+def _check_size(size: int) -> None:
+    if size > MAXIMUM_BODY_BYTES:
+        raise BodyError(413, f"the body is larger than {MAXIMUM_BODY_BYTES:,} bytes")
 
 
 def decompressed(request: PostRequest) -> bytes:
