@@ -11,6 +11,8 @@ from typing import Final
 from windowpane.config.paths import default_store, local_base
 from windowpane.sources.imports.noted_outlines import outlined_sessions
 
+OPENED: Final = "opened_unread_session"
+"""Key of the session whose recording the visitor asked to read; an address alone imports nothing."""
 IMPORT_SECONDS: Final = 120.0
 _COMMAND: Final = (sys.executable, "-P", "-m", "windowpane", "import", "--json")
 

@@ -22,13 +22,14 @@ from windowpane.config.loading import load_config
 from windowpane.config.paths import LOGIN_VARIABLE
 from windowpane.core.characters import plain
 from windowpane.exceptions import ConfigurationError, WindowpaneError
+from windowpane_dashboard.page import ended_logins
 from windowpane_dashboard.page.login_cookie import claims_in
 
 NAME_CHARACTERS: Final = 80
 
 
 class LoginRequiredError(WindowpaneError):
-    """No user is signed in, or the login is too old."""
+    """No user is signed in, or the login is too old or was ended."""
 
 
 class NoAccessError(WindowpaneError):
@@ -62,7 +63,7 @@ def of_claims(claims: Mapping[str, Any]) -> Visitor:
         if login_is_on():
             raise NoAccessError("The login was removed from the configuration; restart the dashboard.")
         return Visitor(FULL_ACCESS)
-    if not claims or not settings.is_current(claims, time.time()):
+    if not claims or not settings.is_current(claims, time.time()) or ended_logins.is_ended(claims):
         raise LoginRequiredError
     access = settings.access_of(claims)
     if access is None:

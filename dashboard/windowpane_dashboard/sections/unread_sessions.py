@@ -15,6 +15,7 @@ from windowpane.sources.imports.noted_outlines import SessionOutline, outlined_s
 from windowpane.sources.imports.progress import running_import
 from windowpane.text.formats import UNKNOWN, ago, count, dollars, tokens_short
 from windowpane_dashboard.page import widgets
+from windowpane_dashboard.page.session_import import OPENED
 
 TABLE: Final = "unread_table"
 REFRESH_SECONDS: Final = 2.0
@@ -48,7 +49,8 @@ def _list(stored: Collection[str], text: str | None) -> None:
     )
     chosen = st.session_state[TABLE].selection.rows
     if chosen and chosen[0] < len(outlines):
-        st.switch_page("views/session.py", query_params={"session": outlines[chosen[0]].session_id})
+        st.session_state[OPENED] = session_id = outlines[chosen[0]].session_id
+        st.switch_page("views/session.py", query_params={"session": session_id})
 
 
 def _matches(outline: SessionOutline, text: str) -> bool:

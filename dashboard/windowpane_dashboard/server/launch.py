@@ -72,7 +72,9 @@ def run(
     check_port(port, address)
     from starlette.middleware import Middleware
 
+    from windowpane_dashboard.page import ended_logins
     from windowpane_dashboard.page.messages import show_unforeseen
+    from windowpane_dashboard.server.logout import Logout
     from windowpane_dashboard.server.own_origin import OwnOriginOnly
     from windowpane_dashboard.server.return_address import ReturnAddress
 
@@ -86,7 +88,8 @@ def run(
     middleware = [Middleware(OwnOriginOnly, address=address, public_url=reached_at)]
     if secrets is not None and redirect is not None:
         secret = secrets["auth"]["cookie_secret"]
-        middleware.append(Middleware(ReturnAddress, redirect=redirect, secret=secret))
+        middleware += [Middleware(ReturnAddress, redirect=redirect, secret=secret), Middleware(Logout)]
+        ended_logins.prepare()
     app = st.App(APP, routes=routes(), middleware=middleware, on_script_error=show_unforeseen, secrets=secrets)
     host = f"[{address}]" if ":" in address else address
     with announced(local_base(store), f"http://{host}:{port}"):

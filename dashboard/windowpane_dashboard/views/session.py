@@ -17,7 +17,7 @@ from windowpane.store.writes.project_sessions import named_in_projects
 from windowpane_dashboard.page import address, messages, store_access, widget_state, widgets
 from windowpane_dashboard.page.linked_headline import Target, linked_headline
 from windowpane_dashboard.page.own_links import follow_own_links
-from windowpane_dashboard.page.session_import import import_session
+from windowpane_dashboard.page.session_import import OPENED, import_session
 from windowpane_dashboard.page.session_picker import offered_sessions
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.alerts import at_named_turn, requested_firing
@@ -216,9 +216,10 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
     if requested not in rows:
         # An agent whose events have a project's token links to the id that it knows, without the project.
         by_id = {row.session_id: row for row in named_in_projects(snapshot.store, requested)}
-        problem = read_recording(requested) if not by_id and store_access.may_write(snapshot) else ""
         if len(by_id) != 1:
-            explain_missing(requested, by_id, problem)
+            may_read = not by_id and store_access.may_write(snapshot)
+            problem = read_recording(requested) if may_read else ""
+            explain_missing(requested, by_id, problem, may_read=may_read)
         rows |= by_id
         (requested,) = by_id
     key = widget_state.fresh_key(CHOICE, requested)
@@ -234,22 +235,29 @@ def chosen_session(snapshot: StoreSnapshot, position: SessionAddress) -> Session
 
 
 def read_recording(requested: str) -> str:
-    """Import the recording of a session that is not stored yet and draw the page again; then return why not."""
+    """Import the recording that the visitor asked for and draw the page again; then return why it was not."""
     read, problem = st.session_state.get(READ, ("", ""))
-    if read != requested:
+    if st.session_state.pop(OPENED, None) == requested:
         with st.spinner("Reading the recording of this session"):
             st.session_state[READ] = requested, import_session(requested)
         st.rerun()
-    return str(problem)
+    return (problem or "This machine has no recording with this id.") if read == requested else ""
 
 
-def explain_missing(requested: str, by_id: Mapping[str, SessionRow], problem: str) -> NoReturn:
+def explain_missing(requested: str, by_id: Mapping[str, SessionRow], problem: str, *, may_read: bool) -> NoReturn:
     """Report that the session of the address is not stored, or link to those that it may name; stop the page."""
     several = "Several projects have a session of this name."
     st.warning(several if by_id else "This session is not in the store.", icon=":material/search_off:")
     widgets.show_text(requested)
     if not by_id:
-        widgets.show_text(problem or "It may have been pruned, or the address is incomplete.")
+        widgets.show_text(problem or "It was not read yet or was pruned, or the address is incomplete.")
+    if may_read:
+        st.button(
+            "Read its recording",
+            icon=":material/file_open:",
+            help="If this machine has a recording with this id, it is imported into the store.",
+            on_click=lambda: st.session_state.update({OPENED: requested}),
+        )
     for session_id, row in by_id.items():
         query = SessionAddress(session_id).to_query()
         label = escape_markdown(f"{row.project}: {picker_label(row)}")

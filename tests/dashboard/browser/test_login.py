@@ -124,7 +124,7 @@ def test_without_a_login_every_page_offers_one(
 
 @pytest.mark.matrix
 def test_an_admin_sees_everything(visit: Callable[..., Any]) -> None:
-    """Every project, the chain, notes and the form of a simulation; signing out ends it."""
+    """Every project, the chain, notes and the form of a simulation."""
     here = visit(ADMIN)
     expect(here.page.get_by_text("Ann Admin · admin")).to_be_visible()
     here.open("session", session=SESSIONS["bank"])
@@ -132,9 +132,25 @@ def test_an_admin_sees_everything(visit: Callable[..., Any]) -> None:
     here.open("audit")
     expect(here.page.get_by_role("button", name="Verify chain")).to_be_visible()
 
+
+def test_signing_out_ends_the_login_for_a_copy_of_its_cookie_too(
+    visit: Callable[..., Any], site: Callable[..., Any], signed_store: Path, address: str
+) -> None:
+    here = visit(ADMIN)
+    copied = here.page.context.cookies()
     here.talk.requested = True
     here.page.get_by_role("button", name="Sign out").click()
     expect(here.page.get_by_role("button", name="Sign in")).to_be_visible()
+
+    other = site(signed_store, url=address)
+    other.page.context.add_cookies(copied)
+    other.open("session", session=SESSIONS["bank"])
+    expect(other.page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert SESSIONS["bank"] not in other.page.content()
+    assert other.page.request.get(f"{address}/export-events?form=jsonl").status == 401
+
+    again = visit(ADMIN)
+    expect(again.page.get_by_text("Ann Admin · admin")).to_be_visible()
 
 
 def test_a_viewer_logs_in_at_a_link_and_sees_only_the_granted_projects(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
@@ -45,6 +46,18 @@ def status(address: str, path: str, *, host: str = "", origin: str = "", socket_
     with socket.create_connection((name, int(port)), timeout=20) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         return int(connection.recv(64).split()[1])
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/session?session=s1", "/_stcore/health", "/static/none.js", "/export-events", "/auth/logout"]
+)
+@pytest.mark.parametrize("origin", ["", "http://evil.example"])
+def test_no_response_may_be_shown_in_a_frame_of_another_site(address: str, path: str, origin: str) -> None:
+    headers = {"Origin": origin} if origin else {}
+    response = httpx.get(f"http://{address}{path}", headers=headers)
+
+    assert response.headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert response.headers["x-frame-options"] == "SAMEORIGIN"
 
 
 def test_the_dashboards_own_pages_are_served(address: str) -> None:

@@ -497,7 +497,7 @@ def test_an_unchanged_session_is_read_once(
     assert len(calls) == 2 * seen
 
 
-def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(
+def test_a_session_that_is_opened_before_it_is_imported_is_read_at_the_press_of_a_button(
     small_store: SqliteStore,
     open_page: OpenPage,
     page_text: Callable[..., str],
@@ -513,7 +513,10 @@ def test_a_session_that_is_opened_before_it_is_imported_is_read_at_once(
     os.utime(folder / f"{session}.jsonl", (0, 0))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
 
-    assert "Opened before its turn" in page_text(open_page("session", session=session))
+    opened = open_page("session", session=session)
+    assert small_store.session(session) is None
+    (button,) = (button for button in opened.button if button.label == "Read its recording")
+    assert "Opened before its turn" in page_text(button.click().run())
     assert small_store.session(session) is not None
     assert "not in the store" in page_text(open_page("session", session=missing))
 

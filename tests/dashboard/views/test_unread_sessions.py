@@ -14,9 +14,11 @@ from windowpane.sources.imports.noted_outlines import OutlineFile, SessionOutlin
 from windowpane.sources.imports.outline import outlines_of
 from windowpane.sources.imports.progress import ProgressFile
 from windowpane.store.embedded import SqliteStore
+from windowpane_dashboard.page.session_import import OPENED
 
 OpenPage = Callable[..., AppTest]
 LISTED = "sessions of this machine not read yet"
+READ = "Read its recording"
 
 
 @pytest.fixture
@@ -35,6 +37,12 @@ def unread(tmp_path: Path, empty_store: SqliteStore) -> Iterator[list[SessionOut
             note.add(file, [SessionOutline(session_id=name, file=str(file), agent="claude-code")])
         note.finish()
         yield [one for several in outlines for one in several]
+
+
+def read_by_button(open_page: OpenPage, session_id: str) -> AppTest:
+    """Open a session that is not stored, and press the button that reads its recording."""
+    page = open_page("session", session=session_id)
+    return next(button for button in page.button if button.label == READ).click().run()
 
 
 def test_the_fleet_page_lists_what_is_not_read_yet(
@@ -58,17 +66,40 @@ def test_sessions_are_listed_and_opened_before_any_is_stored(
     unread: list[SessionOutline], open_page: OpenPage, page_text: Callable[[AppTest], str]
 ) -> None:
     assert f"5 {LISTED}" in page_text(open_page("fleet"))
-    assert unread[0].title in page_text(open_page("session", session=unread[0].session_id))
+    assert unread[0].title in page_text(read_by_button(open_page, unread[0].session_id))
     assert f"4 {LISTED}" in page_text(open_page("fleet"))
 
 
-def test_a_session_that_is_opened_is_read_at_once(
+def test_an_address_alone_imports_nothing(
     unread: list[SessionOutline],
     open_page: OpenPage,
     small_store: SqliteStore,
     page_text: Callable[[AppTest], str],
 ) -> None:
     page = open_page("session", session=unread[0].session_id)
+
+    assert "not in the store" in page_text(page)
+    assert small_store.session(unread[0].session_id) is None
+    assert [button.label for button in page.button].count(READ) == 1
+
+
+def test_a_session_that_is_selected_on_the_fleet_page_is_read_without_a_second_question(
+    unread: list[SessionOutline], open_page: OpenPage, page_text: Callable[[AppTest], str]
+) -> None:
+    page = open_page("session")
+    page.session_state[OPENED] = unread[1].session_id
+    page.query_params["session"] = unread[1].session_id
+
+    assert unread[1].title in page_text(page.run())
+
+
+def test_a_session_that_is_read_by_button_is_read_at_once(
+    unread: list[SessionOutline],
+    open_page: OpenPage,
+    small_store: SqliteStore,
+    page_text: Callable[[AppTest], str],
+) -> None:
+    page = read_by_button(open_page, unread[0].session_id)
     row = small_store.session(unread[0].session_id)
 
     assert not page.exception
@@ -81,11 +112,12 @@ def test_a_session_that_is_opened_is_read_at_once(
 def test_a_file_that_cannot_be_read_is_reported(
     unread: list[SessionOutline], open_page: OpenPage, page_text: Callable[[AppTest], str]
 ) -> None:
-    texts = {name: page_text(open_page("session", session=name)) for name in ("gone", "broken")}
+    texts = {name: page_text(read_by_button(open_page, name)) for name in ("gone", "broken", "unknown")}
 
     assert all("This session is not in the store." in text for text in texts.values())
     assert "gone.jsonl: cannot be read" in texts["gone"]
     assert "broken.jsonl: binary data" in texts["broken"]
+    assert "This machine has no recording with this id." in texts["unknown"]
 
 
 def test_a_dashboard_that_only_reads_lists_none(
@@ -97,3 +129,4 @@ def test_a_dashboard_that_only_reads_lists_none(
     monkeypatch.setenv(READ_ONLY_VARIABLE, "1")
 
     assert LISTED not in page_text(open_page("fleet"))
+    assert READ not in [button.label for button in open_page("session", session=unread[0].session_id).button]
