@@ -67,6 +67,13 @@ def test_the_alert_rules_are_those_that_the_command_exports(render: Render) -> N
     assert endpoint["port"] == service["spec"]["ports"][0]["name"]
 
 
+def test_a_server_that_counts_its_stored_events_is_neither_killed_nor_unreachable(render: Render) -> None:
+    (container,) = by_name(render())["Deployment", "windowpane-server"]["spec"]["template"]["spec"]["containers"]
+
+    assert container["startupProbe"]["tcpSocket"] == container["livenessProbe"]["tcpSocket"] == {"port": "https"}
+    assert container["readinessProbe"]["httpGet"]["path"] == "/healthz", "it answers 200 as soon as it receives"
+
+
 def test_the_parts_that_are_turned_off_are_absent(render: Render) -> None:
     found = by_name(render(postgres={"enabled": False}, dashboard={"enabled": False}))
 

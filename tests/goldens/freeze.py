@@ -20,6 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from unittest import mock
@@ -158,12 +159,24 @@ def metrics(store: Path) -> str:
                 break
         else:
             raise SystemExit(f"serve printed no address: {lines}")
-        with urllib.request.urlopen(f"{address.group()}/metrics", timeout=60) as answer:
-            text = answer.read().decode()
+        text = read_when_complete(f"{address.group()}/metrics")
     finally:
         serving.terminate()
         serving.wait(timeout=30)
     return "".join(f"{line}\n" for line in text.splitlines() if not INTERNAL.match(line))
+
+
+def read_when_complete(url: str) -> str:
+    """The text of /metrics, which answers 503 until the stored events are counted."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                return str(answer.read().decode())
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def demo(frozen: Frozen) -> None:

@@ -273,7 +273,8 @@ GUIDANCE: Final[dict[str, Guidance]] = {
         (
             "401: the bearer token is missing or wrong. Certificate errors: see the TLS settings.",
             "Connection refused: the process ended, or listens on loopback of another host or container.",
-            "503: too many clients at once; look for a scraper that is not yours.",
+            "503 after a start: the stored events are not all counted yet; `/healthz` has the progress. Wait.",
+            "503 otherwise: too many clients at once; look for a scraper that is not yours.",
         ),
     ),
     "events_old": Guidance(

@@ -123,7 +123,9 @@ def command(
     access = IngestAccess(config, bearer_token=token)
     top = config.session_label if session_label is None else session_label
     with open_to_write(store_path, capture=capture and ingests) as store:
-        serving = StoreExporter(store, config=config, as_of=as_of, top_sessions=top)
+        serving = StoreExporter(
+            store, config=config, as_of=as_of, top_sessions=top, report=partial(click.echo, err=True)
+        )
         serving.notifier = configured_notifier(
             config,
             outbox=local_base(store.address),
@@ -131,8 +133,6 @@ def command(
             count=serving.internal.record_notification,
             store=store,
         )
-        folded = serving.catch_up()
-        verified = serving.verify_chain()
         if config.clickhouse.url is not None:
             serving.copier = configured_copier(config.clickhouse, store)
         if otlp_endpoint is not None:
@@ -150,10 +150,9 @@ def command(
                 move=not port and not ingests,  # a port that was requested is where Prometheus scrapes
             ) as server,
         ):
+            click.echo(f"metrics on {server.url}/metrics")
             serving.start()
             serving.notifier.start()
-            click.echo(f"{folded:,} events folded; audit chain {'intact' if verified.intact else 'BROKEN'}")
-            click.echo(f"metrics on {server.url}/metrics")
             if ingests:
                 click.echo(f"receiving events of other hosts on {server.url}")
             if serving.copier is not None:

@@ -108,7 +108,6 @@ def command(
         notifier.start()
         settings = config.server
         try:
-            serving.catch_up()
             with listen(
                 start_http_server,
                 serving.routes(bearer_token=configured_token(settings)),

@@ -77,16 +77,26 @@ class MetricState:
     ) -> None:
         self._labels = labels or LabelPolicy()
         self._maximum_label_sets = maximum_label_sets
+        self._maximum_sessions = maximum_sessions
+        self._alerts = tuple(alerts)
+        self._policies = tuple(policies)
         self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Start over without any event."""
+        with self._lock:
+            self._reset()
+
+    def _reset(self) -> None:
         self._table = SeriesTable()
-        self._reducer = EventReducer(self._table, alerts=alerts, policies=policies)
+        self._reducer = EventReducer(self._table, alerts=self._alerts, policies=self._policies)
         self._rows: list[LabeledRow] = []
         self._groups: dict[tuple[str, str], int] = {}
         """(agent, model) as labels to the index of their row."""
         self._cached_groups: dict[tuple[str, str], int] = {}
         """The same for raw names."""
-        self._sessions = gauges.OpenSessions(maximum_sessions)
-        self._maximum_sessions = maximum_sessions
+        self._sessions = gauges.OpenSessions(self._maximum_sessions)
         self._copied: dict[str, CallsCopied] = {}
         """By session, its latest range of turns whose calls another session counts."""
         self._last_event_at: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from endpoint import fetch
 from prometheus_client import generate_latest
 
 from windowpane.core.events import Event, Usage
@@ -19,9 +21,12 @@ from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.exceptions import StoreError
 from windowpane.metrics.families import Family
 from windowpane.outputs.http import store_exporter as serving
+from windowpane.outputs.http.asgi_server import start_asgi_server
+from windowpane.outputs.http.maintenance import StoreMaintenance
 from windowpane.outputs.http.store_exporter import StoreExporter
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import EventFilter
+from windowpane.store.records import Verification
 
 LONG_AGO = 1_600_000_000.0
 
@@ -105,6 +110,106 @@ class TestFolding:
         assert not has_utilization(StoreExporter(store))
 
 
+class HeldScan:
+    """Holds a fold after the first events, until it is released."""
+
+    def __init__(self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.released = threading.Event(), threading.Event()
+        self._scan = store.scan
+        monkeypatch.setattr(store, "scan", self.scan)
+
+    def scan(self, **how: Any) -> Iterator[Any]:
+        for batch in self._scan(**how | {"batch": 10}):
+            yield batch
+            self.reached.set()
+            assert self.released.wait(20)
+
+
+class TestStart:
+    def test_the_metrics_appear_when_every_stored_event_is_folded(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.append([*session("one"), *session("two")])
+        held, lines = HeldScan(store, monkeypatch), list[str]()
+        exporter = StoreExporter(store, report=lines.append)
+        with start_asgi_server(exporter.routes(), port=0) as server:
+            exporter.start()
+            assert held.reached.wait(20)
+            health = fetch(server, "/healthz")
+            early = fetch(server, "/metrics")
+            store.append(session("received meanwhile"))
+            held.released.set()
+            _wait(lambda: fetch(server, "/metrics").status == 200 and turns_counted(exporter) == 9)
+            exporter.close()
+        with closing(exporter):
+            assert exporter.catch_up() == 0
+
+        assert (early.status, early.headers["Retry-After"]) == (503, "5")
+        assert health.status == 200
+        assert json.loads(health.body)["status"] == "starting"
+        assert json.loads(health.body)["metrics"].startswith("folding events up to seq ")
+        assert (exporter.health().status, exporter.health().details["metrics"]) == ("ok", "complete")
+        assert lines[0].startswith("metrics complete")
+
+    def test_an_exporter_that_is_closed_while_it_folds_shows_no_metrics(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.append([*session("one"), *session("two")])
+        held, exporter = HeldScan(store, monkeypatch), StoreExporter(store)
+        exporter.start()
+        assert held.reached.wait(20)
+        closing_thread = threading.Thread(target=exporter.close)
+        closing_thread.start()
+        _wait(exporter._stop.is_set)
+        held.released.set()
+        closing_thread.join(20)
+
+        assert exporter.health().is_starting
+
+    def test_sessions_that_another_process_deletes_meanwhile_are_counted(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(3):
+            store.append(session(f"s{number}"))
+        held, exporter = HeldScan(store, monkeypatch), StoreExporter(store)
+        exporter.start()
+        assert held.reached.wait(20)
+        maintenance = StoreMaintenance(store, rules=())
+        assert maintenance.prune(days=30, max_bytes=10**12) == 3
+        held.released.set()
+        _wait(lambda: not exporter.health().is_starting)
+        exporter.close()
+
+        assert turns_counted(exporter) == 9
+
+    def test_metrics_budgets_and_the_index_go_on_during_a_verification(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        verifying, released, checked = threading.Event(), threading.Event(), threading.Event()
+
+        def verify(**_: object) -> Verification:
+            verifying.set()
+            assert released.wait(20)
+            return Verification(keyed=False, sessions=0, events=0)
+
+        monkeypatch.setattr(store, "verify", verify)
+        monkeypatch.setattr(serving, "FOLLOW_SECONDS", 0.01)
+        monkeypatch.setattr(serving, "SPENDING_SECONDS", 0.01)
+        exporter = StoreExporter(store)
+        exporter.start()
+        assert verifying.wait(20)
+        monkeypatch.setattr(exporter.spending, "check", checked.set)
+        store.append(session("one"))
+
+        _wait(lambda: turns_counted(exporter) == 3)
+        assert checked.wait(20)
+        _wait(lambda: store.index_text() == 0)
+        assert exporter.health().details["chain"] == "not verified yet"
+        released.set()
+        _wait(lambda: exporter.health().details["chain"] == "intact")
+        exporter.close()
+
+
 class TestUpkeep:
     def test_pruning_never_lowers_a_counter(self, store: SqliteStore) -> None:
         for number in range(3):
@@ -155,7 +260,6 @@ class TestUpkeep:
         monkeypatch.setattr(serving, "FOLLOW_SECONDS", 0.01)
         monkeypatch.setattr(serving, "MAINTENANCE_SECONDS", 0.05)
         server = StoreExporter(store)
-        server.catch_up()
         server.start()
         try:
             _wait(lambda: store.size().sessions == 0 and server.health().degraded)

@@ -54,13 +54,13 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def serve(tmp_path: Path, free_port, run_server) -> Callable[..., Server]:
-    """Starts `windowpane serve --ingest` for two projects."""
+    """Starts `windowpane serve --ingest` for two projects, by the command or another *program*."""
     config = tmp_path / "server.yml"
     projects = {"alpha": {"tokens": [ALPHA]}, "beta": {"tokens": [BETA]}}
     config.write_text(yaml.safe_dump({"projects": projects, "server": {"bearer_token": OWN}}))
     store, port = tmp_path / "server.db", free_port()
 
-    def start() -> Server:
+    def start(*program: str | Path) -> Server:
         def ready() -> bool:
             try:
                 return urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2).status == 200
@@ -68,8 +68,8 @@ def serve(tmp_path: Path, free_port, run_server) -> Callable[..., Server]:
                 return False
 
         command = [
-            "env", f"WINDOWPANE_CONFIG={config}", sys.executable, "-m", "windowpane", "serve", "--ingest",
-            "--port", str(port), "--store", store,
+            "env", f"WINDOWPANE_CONFIG={config}", sys.executable, *(program or ("-m", "windowpane")),
+            "serve", "--ingest", "--port", str(port), "--store", store,
         ]  # fmt: skip
         return Server(run_server(command, ready=ready), port, store)
 
@@ -119,6 +119,46 @@ def test_agents_of_two_projects_store_through_one_server(serve, wait_until) -> N
         assert rows["s1@alpha"].turns == 5
         assert all(row.ended for row in rows.values())
         assert store.verify().intact
+
+
+HELD = """
+import sys, time
+from pathlib import Path
+from windowpane.cli import main
+from windowpane.store.reads.reader import Reader
+scan = Reader.scan
+def held(*arguments, **options):
+    while not Path(sys.argv[1]).exists():
+        time.sleep(0.02)
+    return scan(*arguments, **options)
+Reader.scan = held
+main(sys.argv[2:])
+"""
+
+
+def test_a_server_receives_before_the_stored_events_are_folded(serve, tmp_path: Path, wait_until) -> None:
+    first = serve()
+    assert run_agent(first, "reviewer", "s1", 5, token=OWN) == ""
+    first.process.kill()
+    first.process.wait()
+    go = tmp_path / "go"
+    server = serve("-c", HELD, go)
+
+    def metrics() -> str:
+        request = urllib.request.Request(f"{server.url}/metrics", headers={"Authorization": f"Bearer {OWN}"})
+        return urllib.request.urlopen(request, timeout=5).read().decode()
+
+    assert run_agent(server, "reviewer", "s2", 3, token=OWN) == ""
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        metrics()
+    go.touch()
+    wait_until(lambda: json.loads(fetch(f"{server.url}/healthz"))["status"] == "ok", what="folding")
+
+    wait_until(lambda: 'turns_total{agent="reviewer",model="gpt-4o"} 8' in metrics(), what="the counter")
+
+
+def fetch(url: str) -> bytes:
+    return urllib.request.urlopen(url, timeout=5).read()
 
 
 def test_a_server_beyond_loopback_needs_tokens_or_client_certificates(tmp_path: Path, monkeypatch) -> None:

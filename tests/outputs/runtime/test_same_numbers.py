@@ -152,7 +152,7 @@ def test_serve_pushes_the_metrics_it_serves(  # noqa: PLR0917  # fixtures
         env=environment, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/healthz"), what="serve answering")
+        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/metrics"), what="its metrics")
         assert scraped(f"http://127.0.0.1:{port}/metrics") == live
         before = len(receiver.records())
         (late, *_) = sessions_of(sessions_dir / RECORDINGS[0], running.digest)

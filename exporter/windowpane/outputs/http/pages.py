@@ -19,6 +19,11 @@ GZIP_LEVEL: Final = 3
 """A low level already compresses metrics text more than tenfold, at the lowest cost per scrape."""
 INTERNAL_ERROR: Final = Response(500, b"internal error, see the log\n")
 TOKEN_REQUIRED: Final = Response(401, b"a bearer token is required\n", headers=(("WWW-Authenticate", "Bearer"),))
+NO_METRICS_YET: Final = Response(
+    503,
+    b"the stored events are not all counted yet; /healthz has the progress\n",
+    headers=(("Retry-After", "5"),),
+)
 FROM_OTHER_SITE: Final = Response(421, f"{OTHER_SITE}\n".encode())
 
 _log = logging.getLogger(__name__)
@@ -54,6 +59,8 @@ class Pages:
             if path == "/sd" and path in self.paths:
                 return self._targets()
             if path == "/metrics" and self._routes.registry is not None:
+                if self._routes.health().is_starting:
+                    return NO_METRICS_YET
                 return self._exposition(self._routes.registry, accept, accept_encoding)
         except Exception:  # noqa: BLE001  # seen by Prometheus as down
             _log.exception("cannot respond to %s", path)

@@ -16,12 +16,16 @@ class Health:
     ok: bool = True
     degraded: bool = False
     """True if it works, but events wait or the audit chain is broken; a probe still succeeds."""
+    is_starting: bool = False
+    """True while stored events are folded: everything works except the metrics."""
     details: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
-        """`ok`, `degraded` or `failing`."""
-        return "failing" if not self.ok else "degraded" if self.degraded else "ok"
+        """`ok`, `starting`, `degraded` or `failing`, the most severe that holds."""
+        if not self.ok:
+            return "failing"
+        return "degraded" if self.degraded else "starting" if self.is_starting else "ok"
 
 
 @dataclass(frozen=True, slots=True)
