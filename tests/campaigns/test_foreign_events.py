@@ -120,13 +120,13 @@ class Door:
 
     def __init__(self, store: Store) -> None:
         self._commits = GroupCommit(store)
-        self._endpoint = IngestEndpoint(self._commits, project_of=str)
+        self._endpoint = IngestEndpoint(self._commits)
         self._commits.start()
 
     def send(self, body: bytes, project: str) -> tuple[int, dict[str, Any]]:
         headers = EmailMessage()
-        headers["Content-Type"], headers["Authorization"] = CONTENT_TYPE, project
-        response = asyncio.run(self._endpoint.respond(PostRequest(PATH, headers, body)))
+        headers["Content-Type"] = CONTENT_TYPE
+        response = asyncio.run(self._endpoint.respond(PostRequest(PATH, headers, body, project)))
         return response.status, json.loads(response.body)
 
     def close(self) -> None:

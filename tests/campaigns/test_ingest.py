@@ -229,13 +229,13 @@ def test_servers_killed_while_they_fold(
     store, chance = tmp_path / "w.db", random.Random(5)
     fill(store, sessions=campaign.attempts(sample=10, whole=1_000))
     stored_before = len(stored_types(store))
-    tried, held, early = campaign.attempts(sample=1, whole=30), 0, 0
+    tried, held, early = campaign.attempts(sample=1, whole=20), 0, 0
     server, turns = start_server(str(store)), 0.0
     agents = start_agents(server, "outlives", agents=10, turns=100_000, folder=tmp_path / "data")
     for _ in range(tried):
         agents.wait_for_report()
         early += server.turns_counted() is None
-        time.sleep(chance.random() * campaign.attempts(sample=0, whole=60))  # a fold takes half of it
+        time.sleep(chance.random() * campaign.attempts(sample=0, whole=30))  # about as long as a fold
         counted = server.turns_counted()
         held += counted is None or counted >= turns
         turns = counted or turns

@@ -242,7 +242,7 @@ def ingesting(store: Store, serving: StoreExporter, routes: Routes, access: Inge
         return replace(served, degraded=served.degraded or bool(commits.problem), details=details)
 
     commits = GroupCommit(store, on_stored=on_stored)
-    endpoint = IngestEndpoint(commits, project_of=access.project)
+    endpoint = IngestEndpoint(commits)
     load_packaged_data()  # the first senders would wait for it, and for what recognizes secrets
     redact("")
     commits.start()
@@ -251,6 +251,7 @@ def ingesting(store: Store, serving: StoreExporter, routes: Routes, access: Inge
             yield replace(
                 routes,
                 posts={**routes.posts, **endpoint.posts},
+                project_of=access.project,
                 authorized=dict.fromkeys(endpoint.posts, access.accepts) if access.needs_token else {},
                 health=health,
             )

@@ -6,7 +6,7 @@ import gzip
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -48,25 +48,34 @@ def post(server: AsgiServer, body: bytes, headers: dict[str, str] = PLAIN, *, me
         return Answer(connection.getresponse())
 
 
-Serve = Callable[..., AsgiServer]
+class Serve:
+    """Starts endpoints over a store, or something that receives like one; a token is the name of its project."""
+
+    def __init__(self) -> None:
+        self._started: list[tuple[AsgiServer, GroupCommit]] = []
+
+    def __call__(self, store, **options) -> AsgiServer:
+        commits = GroupCommit(store, **options)
+        commits.start()
+        posts = IngestEndpoint(commits).posts
+        routes = Routes(posts=posts, project_of=lambda authorization: authorization.removeprefix("Bearer "))
+        self._started.append((start_asgi_server(routes, port=0), commits))
+        return self._started[-1][0]
+
+    @property
+    def waiting_events(self) -> int:
+        return self._started[-1][1].waiting_events
+
+    def close(self) -> None:
+        for server, commits in self._started:
+            server.close()
+            commits.close()
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts endpoints over a store, or something that receives like one."""
-    started: list[tuple[AsgiServer, GroupCommit]] = []
-
-    def start(store, **options) -> AsgiServer:
-        commits = GroupCommit(store, **options)
-        commits.start()
-        server = start_asgi_server(Routes(posts=IngestEndpoint(commits).posts), port=0)
-        started.append((server, commits))
-        return server
-
-    yield start
-    for server, commits in started:
-        server.close()
-        commits.close()
+    with closing(Serve()) as started:
+        yield started
 
 
 @pytest.fixture
@@ -141,18 +150,20 @@ class SlowStore:
         self.go = threading.Event()
         self.entered = threading.Event()
         self.batches: list[int] = []
+        self.projects: list[list[str]] = []
 
     def receive(self, received: list[ReceivedBatch]) -> list[Receipt]:
         self.entered.set()
         self.go.wait(10)
         self.batches.append(len(received))
+        self.projects.append([batch.project for batch in received])
         return [Receipt(len(batch.events)) for batch in received]
 
 
 def test_the_queue_is_bounded_and_what_waits_shares_a_transaction(serve: Serve, wait_until) -> None:
     """Beyond it a request is answered with 429 and when to come again."""
     store = SlowStore()
-    server = serve(store, capacity_events=30)
+    server = serve(store, capacity_events=60)
     answers: list[Answer] = []
 
     def send() -> None:
@@ -171,6 +182,47 @@ def test_the_queue_is_bounded_and_what_waits_shares_a_transaction(serve: Serve, 
 
     assert sorted(answer.status for answer in answers) == [200, 200, 200, 429, 429, 429]
     assert all(answer.headers["Retry-After"] == "1" for answer in answers if answer.status == 429)
+    assert sum(store.batches) == 3
+
+
+def of_project(name: str) -> dict[str, str]:
+    return PLAIN | {"Authorization": f"Bearer {name}"}
+
+
+def test_a_project_waits_for_one_batch_of_another_however_many_wait(serve: Serve, wait_until) -> None:
+    store = SlowStore()
+    server, large = serve(store), b"\n".join(lines("s", range(2_000)))
+    threads = [threading.Thread(target=post, args=(server, large, of_project("noisy"))) for _ in range(5)]
+    small = threading.Thread(target=post, args=(server, b"\n".join(lines("t", range(3))), of_project("small")))
+    threads[0].start()
+    store.entered.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    wait_until(lambda: serve.waiting_events == 10_000, what="the batches of the noisy project")
+    small.start()
+    wait_until(lambda: serve.waiting_events == 10_003, what="the batch of the small project")
+    store.go.set()
+    for thread in (*threads, small):
+        thread.join()
+
+    assert store.projects == [["noisy"], ["small"], *[["noisy"]] * 4]
+
+
+def test_a_project_that_fills_its_share_does_not_fill_that_of_others(serve: Serve, wait_until) -> None:
+    store = SlowStore()
+    server, body = serve(store, capacity_events=40), b"\n".join(lines("s", range(10)))
+    threads = [threading.Thread(target=post, args=(server, body, of_project("noisy"))) for _ in range(2)]
+    threads.append(threading.Thread(target=post, args=(server, body, of_project("small"))))
+    for number, thread in enumerate(threads, start=1):
+        thread.start()
+        wait_until(lambda number=number: serve.waiting_events == 10 * number, what="a batch that waits")
+
+    refused = post(server, body, of_project("noisy"))
+    store.go.set()
+    for thread in threads:
+        thread.join()
+
+    assert refused.status == 429
     assert sum(store.batches) == 3
 
 

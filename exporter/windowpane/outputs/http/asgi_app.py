@@ -133,11 +133,12 @@ def serve_app(routes: Routes, *, on_loopback: bool) -> Starlette:
         return sent(await asyncio.to_thread(respond))
 
     async def post(request: Request) -> responses.Response:
-        reader = BodyReader(budget)
+        project = routes.project_of(_joined(request.headers, "authorization"))
+        reader = BodyReader(budget, project)
         try:
             body = await reader.read(request.headers, request.receive)
             path = request.scope["path"]
-            return sent(await routes.posts[path](PostRequest(path, request.headers, body)))
+            return sent(await routes.posts[path](PostRequest(path, request.headers, body, project)))
         except BodyError as error:
             return sent(Response(error.status, f"{error}\n".encode(), headers=error.headers))
         finally:

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from windowpane.outputs.http.project_shares import SharedCapacity
 from windowpane.outputs.http.routes import PostRequest
 
 MAXIMUM_BODY_BYTES: Final = 20 * 2**20
 """Longest body as it is sent, the limit of OpenTelemetry's collector."""
 MAXIMUM_WAITING_BYTES: Final = 128 * 2**20
-"""Bytes of the bodies of all requests that are being read or answered."""
+"""Bytes of the bodies of all requests that are being read or answered, shared by projects."""
 BODY_SECONDS: Final = 8.0
 """Time for the whole body, less than the connection's, so that its client gets a response."""
 IDLE_SECONDS: Final = 1.0
@@ -38,29 +39,28 @@ class BodyError(Exception):
 
 
 class BodyBudget:
-    """The memory that the bodies of all requests of a server share; used on its event loop only.
+    """The memory that the bodies of all requests share, by projects; used on one event loop only.
 
     A body takes it as it arrives, so that a client which sends nothing keeps no one out.
     """
 
     def __init__(self) -> None:
-        self._used = 0
+        self._capacity = SharedCapacity(MAXIMUM_WAITING_BYTES)
         self._waiting: dict[BodyReader, float] = {}
         """The readers that wait for a piece, with its start; the one that has waited longest is the first."""
 
-    def take(self, size: int) -> None:
+    def take(self, project: str, size: int) -> None:
         """Reserve *size* bytes, if necessary those of idle bodies. Raises `BodyError` where none are free."""
-        while self._used + size > MAXIMUM_WAITING_BYTES:
+        while not self._capacity.take(project, size):
             longest, since = next(iter(self._waiting.items()), (None, 0.0))
             if longest is None or asyncio.get_running_loop().time() - since < IDLE_SECONDS:
                 raise _busy()
             del self._waiting[longest]
             longest.abandon()
-        self._used += size
 
-    def give_back(self, size: int) -> None:
+    def give_back(self, project: str, size: int) -> None:
         """Free *size* bytes."""
-        self._used -= size
+        self._capacity.give_back(project, size)
 
     @contextmanager
     def waits(self, reader: BodyReader) -> Iterator[None]:
@@ -73,10 +73,11 @@ class BodyBudget:
 
 
 class BodyReader:
-    """Reads the body of one request. `close` frees the memory that it has reserved."""
+    """Reads the body of one request, on an event loop. `close` frees the memory that it has reserved."""
 
-    def __init__(self, budget: BodyBudget) -> None:
+    def __init__(self, budget: BodyBudget, project: str = "") -> None:
         self._budget = budget
+        self._project = project
         self._pieces: list[bytes] = []
         self._reserved = 0
         self._deadline: asyncio.Timeout | None = None
@@ -97,7 +98,7 @@ class BodyReader:
                         raise BodyError(400, "the body ended early")
                     piece = message.get("body", b"")
                     _check_size(self._reserved + len(piece))
-                    self._budget.take(len(piece))
+                    self._budget.take(self._project, len(piece))
                     self._reserved += len(piece)
                     self._pieces.append(piece)
                     if not message.get("more_body", False):
@@ -117,7 +118,7 @@ class BodyReader:
     def close(self) -> None:
         """Free the reserved memory."""
         self._pieces.clear()
-        self._budget.give_back(self._reserved)
+        self._budget.give_back(self._project, self._reserved)
         self._reserved = 0
 
 

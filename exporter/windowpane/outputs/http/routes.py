@@ -56,6 +56,8 @@ class PostRequest(NamedTuple):
     headers: Headers
     body: bytes
     """As it was sent."""
+    project: str = ""
+    """The project of its token; empty for none."""
 
 
 class Response(NamedTuple):
@@ -71,6 +73,11 @@ PostHandler = Callable[[PostRequest], Awaitable[Response]]
 """Runs on the event loop of the server, and blocks in threads only."""
 
 
+def no_project(_: str) -> str:
+    """Return the empty name, for every client."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """The content of the endpoint; each callable is called at each request."""
@@ -82,5 +89,7 @@ class Routes:
     bearer_token: str | None = None
     posts: Mapping[str, PostHandler] = field(default_factory=dict)
     """The handlers of POST requests, by path; an agent's process has none."""
+    project_of: Callable[[str], str] = no_project
+    """The project of an `Authorization` header; empty for none."""
     authorized: Mapping[str, Callable[[str], bool]] = field(default_factory=dict)
     """The checks of the `Authorization` header for those paths that accept other tokens than *bearer_token*."""

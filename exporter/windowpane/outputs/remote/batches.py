@@ -65,6 +65,8 @@ class ReadBatch(NamedTuple):
     """The number of each event's record."""
     texts: list[CapturedText]
     refused: list[RefusedRecord]
+    size: int
+    """Bytes of its body."""
 
 
 def event_records(events: Iterable[Event]) -> Iterator[Record]:
@@ -88,7 +90,7 @@ def compressed(records: Sequence[Record]) -> bytes:
 
 def read_batch(body: bytes) -> ReadBatch:
     """Return the records of a decompressed body."""
-    read = ReadBatch([], [], [], [])
+    read = ReadBatch([], [], [], [], len(body))
     context: EventContext | None = None
     for number, line in enumerate(body.split(b"\n"), start=1):
         if not line.strip():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from windowpane.outputs.http.project_shares import Turns
 from windowpane.outputs.http.request_bodies import BodyError, decompressed
 from windowpane.outputs.http.routes import PostHandler, PostRequest, Response
 from windowpane.outputs.remote.batches import (
@@ -31,11 +31,9 @@ _UNPROCESSED: Final = 400
 class IngestEndpoint:
     """Answers requests with batches."""
 
-    def __init__(self, commits: GroupCommit, *, project_of: Callable[[str], str] = lambda _: "") -> None:
+    def __init__(self, commits: GroupCommit) -> None:
         self._commits = commits
-        self._project_of = project_of
-        """The project of the token in an `Authorization` header; empty for none."""
-        self._turns = asyncio.Semaphore(READ_AT_ONCE)
+        self._reading = Turns(READ_AT_ONCE)
 
     @property
     def posts(self) -> dict[str, PostHandler]:
@@ -49,10 +47,10 @@ class IngestEndpoint:
         """
         try:
             _check_type(request)
-            async with self._turns:
+            async with self._reading.slot(request.project):
                 batch = await asyncio.to_thread(_read, request)
-            project = self._project_of(request.headers.get("Authorization") or "")
-            receipt = await self._commits.put(ReceivedBatch(batch.events, batch.texts, project))
+            received = ReceivedBatch(batch.events, batch.texts, request.project)
+            receipt = await self._commits.put(received, size=batch.size)
         except BodyError as error:
             body = msgspec.json.encode({"problem": str(error)})
             return Response(error.status, body, JSON, error.headers)

@@ -1,27 +1,32 @@
 """The store behind the endpoint: batches of many senders are stored in one transaction.
 
 Each request waits until its batch is durable. While one transaction is written, the batches that arrive meanwhile
-gather for the next, so the cost of making it durable is shared as soon as there is any load.
+gather for the next, so the cost of making it durable is shared as soon as there is any load. Projects take turns:
+a batch waits for the transaction being written and for one batch of each other project, however many they send.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, Protocol
 
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.effects.worker import Worker
+from windowpane.effects.worker import Poller
+from windowpane.outputs.http.project_shares import RoundRobin, SharedCapacity
 from windowpane.outputs.http.request_bodies import BodyError
 from windowpane.store.writes.received import Receipt, ReceivedBatch
 
-CAPACITY_EVENTS: Final = 20_000
-"""Events that wait to be stored; a batch beyond them is refused for now."""
+CAPACITY_EVENTS: Final = 40_000
+"""Events that wait to be stored, shared by projects; a batch beyond them is refused for now."""
+EVENT_BYTES: Final = 4_096
+"""Bytes that count as another event, so that the memory of large ones is bounded too."""
 GROUP_EVENTS: Final = 1_000
-"""Events from which a transaction takes no further batch, so that no request waits long."""
+"""Events of a transaction with several batches, so that no request waits long."""
 STORE_SECONDS: Final = 30.0
 """Longest wait of a request for the store."""
 FULL_RETRY_SECONDS: Final = 1
@@ -41,8 +46,9 @@ class ReceivingStore(Protocol):
 class _Waiting:
     """A batch whose request waits; without a receipt it is not stored."""
 
-    def __init__(self, batch: ReceivedBatch) -> None:
+    def __init__(self, batch: ReceivedBatch, weight: int) -> None:
         self.batch = batch
+        self.weight = weight
         self.receipt: Future[Receipt | None] = Future()
 
 
@@ -60,30 +66,35 @@ class GroupCommit:
         self._on_stored = on_stored
         """Called with the seconds of each transaction."""
         self._boundary = ErrorBoundary(_log)
-        self._worker: Worker[_Waiting] = Worker(
-            "group-commit", self._store_group, capacity=capacity_events, batch=GROUP_EVENTS
+        self._lock = threading.Lock()
+        self._capacity = SharedCapacity(capacity_events)
+        self._queue = RoundRobin[_Waiting]()
+        self._storing = Poller(
+            "group-commit", self._store_waiting, settle=lambda *_: self._store_waiting() is None
         )
         self.problem = ""
         """Reason for which the last transaction failed; empty while the store takes events."""
 
     @property
     def waiting_events(self) -> int:
-        """Number of events that wait to be stored."""
-        return self._worker.waiting
+        """Number of events that wait to be stored; a large one counts as several."""
+        with self._lock:
+            return self._capacity.used
 
     def start(self) -> None:
         """Start the thread."""
-        self._worker.start()
+        self._storing.start()
 
-    async def put(self, batch: ReceivedBatch) -> Receipt:
-        """Return when *batch* is stored durably. Raises `BodyError` with 429 or 503 where it is not."""
-        waiting = _Waiting(batch)
-        weight = max(1, len(batch.events))
-        if not self._worker.put(waiting, weight=weight, required=not self._worker.waiting):
-            status, problem = 429, "too many events wait to be stored"
-            if self._worker.is_closed:
-                status, problem = 503, "the server stops"
-            raise BodyError(status, problem, ("Retry-After", str(FULL_RETRY_SECONDS)))
+    async def put(self, batch: ReceivedBatch, *, size: int = 0) -> Receipt:
+        """Return when *batch*, of *size* bytes, is durable. Raises `BodyError` with 429 or 503 otherwise."""
+        waiting = _Waiting(batch, max(1, len(batch.events) + len(batch.texts), size // EVENT_BYTES))
+        with self._lock:
+            refused = self._refused(waiting)
+            if refused is None:
+                self._queue.put(batch.project, waiting)
+        if refused is not None:
+            raise refused
+        self._storing.wake()
         receipt, reason = None, "the store does not take events"
         try:
             receipt = await asyncio.wait_for(asyncio.wrap_future(waiting.receipt), STORE_SECONDS)
@@ -96,7 +107,33 @@ class GroupCommit:
 
     def close(self) -> None:
         """Store what waits, then stop."""
-        self._worker.close(STORE_SECONDS)
+        self._storing.close(STORE_SECONDS)
+
+    def _refused(self, waiting: _Waiting) -> BodyError | None:
+        """Take the capacity for a batch, always for the first one of a project; otherwise return an error."""
+        project, weight, retry = waiting.batch.project, waiting.weight, ("Retry-After", str(FULL_RETRY_SECONDS))
+        if self._storing.is_closed:
+            return BodyError(503, "the server stops", retry)
+        if self._capacity.take(project, weight) or self._capacity.take_first(project, weight):
+            return None
+        return BodyError(429, "too many events wait to be stored", retry)
+
+    def _store_waiting(self) -> None:
+        while group := self._next_group():
+            self._store_group(group)
+            with self._lock:
+                for one in group:
+                    self._capacity.give_back(one.batch.project, one.weight)
+
+    def _next_group(self) -> list[_Waiting]:
+        """Return the batches of the next transaction: one of each project in turn, until it has enough events."""
+        group: list[_Waiting] = []
+        weight = 0
+        with self._lock:
+            while self._queue and (not group or weight + self._queue.next.weight <= GROUP_EVENTS):
+                group.append(self._queue.take())
+                weight += group[-1].weight
+        return group
 
     def _store_group(self, group: Sequence[_Waiting]) -> None:
         started = time.perf_counter()
