@@ -35,7 +35,6 @@ FREE_SECONDS = 0.01
 """A large text that takes less is not compared: the clock is too coarse."""
 BOUNDED = {
     "windowpane.evaluation.suite.judges._FENCED": "a block ends with its own id, so the first opening matches",
-    "windowpane.models.overflow_errors._PAIRS": "messages of errors are cut to 4,000 characters",
 }
 """Patterns that are not linear in themselves, with what bounds them."""
 

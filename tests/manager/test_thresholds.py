@@ -9,6 +9,7 @@ from builders import filler, manager
 
 from windowpane.core.events import BlocksEvicted, ContentCompressed
 from windowpane.core.limits import WindowLimits
+from windowpane.exceptions import ConfigurationError
 from windowpane.manager.levels import Levels
 from windowpane.manager.status import due
 from windowpane.testing import RecordingSink, chat_reply
@@ -117,3 +118,56 @@ def test_at_three_quarters_something_is_done(used: int, acts: bool) -> None:
     limits = WindowLimits(10_000, "given", 500, 500)
 
     assert (due(used, Levels.of(limits)) == "evict") is acts
+
+
+@pytest.mark.parametrize(("limit", "output"), [(32_768, 16_000), (65_536, 32_000), (8_192, 4_096)])
+def test_input_and_requested_output_stay_within_the_window_for_a_whole_run(limit: int, output: int) -> None:
+    sent = []
+    with manager(RecordingSink(), limit=limit, requested_output_tokens=output) as window:
+        window.add_user("go")
+        for turn in range(60):
+            window.on_turn_start()
+            sent.append(window.status().used_tokens)
+            window.on_turn_end(chat_reply(f"turn {turn}", calls=[(f"c{turn}", "read", "{}")]))
+            window.on_tool_result("read", filler(limit // 40, tag=f"t{turn}w"), f"c{turn}")
+
+    assert max(sent) > 0.5 * (limit - output)
+    assert max(sent) + output <= limit
+
+
+def test_an_output_as_large_as_the_window_is_refused_when_the_manager_is_made() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        manager(RecordingSink(), limit=32_768, requested_output_tokens=32_000)
+
+    assert str(refused.value) == (
+        "requested_output_tokens: 32,000 leave no room for messages in a window of 32,768 tokens; "
+        "expected at most 30,874"
+    )
+
+
+def test_a_window_learned_too_small_for_the_output_is_managed_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with manager(RecordingSink(), limit=100_000, requested_output_tokens=32_000) as window:
+        window.add_user("go")
+        window.on_turn_start()
+        window.on_overflow("This model's maximum context length is 16384 tokens")
+
+        status = window.status()
+
+    assert (status.limit_tokens, status.output_tokens) == (16_384, 4_096)
+    assert "32,000 output tokens do not fit into a window of 16,384" in caplog.text
+
+
+def test_the_output_that_a_refused_call_requested_is_reserved_from_then_on() -> None:
+    with manager(RecordingSink(), limit=32_768) as window:
+        window.add_user("go")
+        window.on_turn_start()
+        window.on_overflow("input length and `max_tokens` exceed context limit: 25000 + 8192 > 32768")
+
+        assert window.status().output_tokens == 8_192
+
+
+def test_a_preset_reserves_the_requested_output() -> None:
+    with manager(RecordingSink(), limit=32_768, preset="cascade", requested_output_tokens=16_000) as window:
+        assert window.status().output_tokens == 16_000

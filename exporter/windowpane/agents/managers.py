@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 from windowpane.agents.options import (
     EngineOptions,
     check_options,
+    check_output,
     preset_of,
     settings_for,
     tracker_settings,
@@ -28,7 +29,7 @@ from windowpane.core.limits import Thresholds, WindowLimits
 from windowpane.core.names import SessionDescriptions, check_project
 from windowpane.core.protocols import Embedder
 from windowpane.core.tracking import SessionInfo
-from windowpane.core.vocabulary import Component
+from windowpane.core.vocabulary import Component, LimitSource
 from windowpane.effects.background_writer import writer_named
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.manager.dependencies import Dependencies, Task
@@ -275,13 +276,12 @@ def _limits(
 ) -> WindowLimits | None:
     """Return the window's size: given, configured, of the catalog, the preset's default, or unknown (logged)."""
     given = options.limit_tokens or config.max_context_tokens
-    if given is not None:
-        return share(given, "given")
-    window = window_of(packaged_catalog(), model)
+    window: tuple[int, LimitSource] | None = (given, "given") if given else window_of(packaged_catalog(), model)
+    if window is None and preset is not None and preset.default_limit_tokens is not None:
+        window = preset.default_limit_tokens, "preset"
     if window is not None:
+        check_output(options, window[0])
         return share(*window)
-    if preset is not None and preset.default_limit_tokens is not None:
-        return share(preset.default_limit_tokens, "preset")
     if model not in _unknown_models:
         _unknown_models.add(model)
         _log.warning(

@@ -6,6 +6,7 @@ cannot be combined with it: that is an error with the key and the reason.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from windowpane.core.limits import MAXIMUM_TOKENS, Thresholds, TrackerSettings, 
 from windowpane.core.names import check_name
 from windowpane.core.protocols import Embedder
 from windowpane.core.vocabulary import Component
+from windowpane.core.zones import MINIMUM_LIMIT_TOKENS, largest_output
 from windowpane.exceptions import ConfigurationError
 from windowpane.manager.budget import shares_of
 from windowpane.manager.plans.policies import Policy, policy_named
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
     from windowpane.core.vocabulary import LimitSource
     from windowpane.manager.settings import LimitsOf
 
-MINIMUM_LIMIT_TOKENS: Final = 256
-"""A window smaller than this cannot hold a placeholder and a question."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,14 @@ def check_options(options: Mapping[str, object], types: Mapping[str, Any]) -> No
         raise ConfigurationError("settings", "a preset brings its settings", expected="one of the two")
     if isinstance(options["policy"], Policy) and options["weights"] is not None:
         raise ConfigurationError("weights", "the policy brings its weights", expected="one of the two")
+
+
+def check_output(options: EngineOptions, limit_tokens: int) -> None:
+    """Raise `ConfigurationError` if a window of *limit_tokens* has no room beside the requested output."""
+    requested, largest = options.requested_output_tokens, largest_output(limit_tokens)
+    if requested > max(0, largest):
+        problem = f"{requested:,} leave no room for messages in a window of {limit_tokens:,} tokens"
+        raise ConfigurationError("requested_output_tokens", problem, expected=f"at most {max(0, largest):,}")
 
 
 def _check_type(name: str, value: object, of: Any) -> None:
@@ -232,6 +242,12 @@ def window_of(options: EngineOptions, config: Config, preset: Preset | None) -> 
 
     def limits_of(limit_tokens: int, source: LimitSource) -> WindowLimits:
         wanted = max(options.requested_output_tokens, int(output_share * limit_tokens))
+        if wanted > (largest := largest_output(limit_tokens)):
+            _log.warning(
+                "%s output tokens do not fit into a window of %s: the usual reserve is kept; request at most %s",
+                f"{wanted:,}", f"{limit_tokens:,}", f"{max(0, largest):,}",
+            )  # fmt: skip
+            wanted = 0
         limits = sharing(limit_tokens, source, requested_output_tokens=wanted)
         return limits if thresholds is None else replace(limits, thresholds=thresholds)
 

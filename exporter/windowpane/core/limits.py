@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from windowpane.core.vocabulary import ZONES, Component, ContentType, LimitSource, Zone
@@ -10,6 +10,7 @@ from windowpane.core.zones import (
     default_margin,
     default_reserve,
     default_thresholds,
+    largest_output,
     level_tokens,
     zone_of,
 )
@@ -141,7 +142,7 @@ class WindowLimits:
         requested_output_tokens: int = 0,
         thresholds: Thresholds | None = None,
     ) -> WindowLimits:
-        """Make limits with the default reserve, `min(max(4096, requested, 5%), 25%)`, and a margin of 5%."""
+        """Make limits with a margin of 5% that reserve the requested output if it fits, else the default."""
         return cls(
             limit_tokens=limit_tokens,
             source=source,
@@ -149,6 +150,12 @@ class WindowLimits:
             margin_tokens=default_margin(limit_tokens),
             thresholds=thresholds or Thresholds.for_limit(limit_tokens),
         )
+
+    def reserving(self, output_tokens: int) -> WindowLimits:
+        """Return limits that reserve at least *output_tokens*, unless they cannot be reserved."""
+        if not self.reserved_tokens < output_tokens <= largest_output(self.limit_tokens):
+            return self
+        return replace(self, reserved_tokens=output_tokens)
 
     def at(self, ratio: float) -> int:
         """Return the used tokens of the threshold *ratio* z: min(z × limit, z / 0.90 × usable)."""

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
     from windowpane.core.vocabulary import Zone
 
+MINIMUM_LIMIT_TOKENS: Final = 256
+"""A window smaller than this cannot hold a placeholder and a question."""
 SMALL_WINDOW_TOKENS: Final = 32_768
 LARGE_WINDOW_TOKENS: Final = 200_000
 MINIMUM_OUTPUT_TOKENS: Final = 4_096
 RESERVE_RATIO: Final = 0.05
 MAXIMUM_RESERVE_RATIO: Final = 0.25
+"""Bound of the reserve of a small window, unless more is requested."""
 MARGIN_RATIO: Final = 0.05
 
 
@@ -29,9 +32,17 @@ def default_thresholds(limit_tokens: int) -> tuple[float, float, float]:
 
 
 def default_reserve(limit_tokens: int, *, requested_output_tokens: int = 0) -> int:
-    """Return the tokens reserved for output, `min(max(4096, requested, 5%), 25%)`."""
-    reserved = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(limit_tokens * RESERVE_RATIO))
-    return min(reserved, int(limit_tokens * MAXIMUM_RESERVE_RATIO))
+    """Return the tokens reserved for output: those requested if they fit, at least `min(max(4096, 5%), 25%)`."""
+    usual = max(MINIMUM_OUTPUT_TOKENS, int(limit_tokens * RESERVE_RATIO))
+    usual = min(usual, int(limit_tokens * MAXIMUM_RESERVE_RATIO))
+    return (
+        max(usual, requested_output_tokens) if requested_output_tokens <= largest_output(limit_tokens) else usual
+    )
+
+
+def largest_output(limit_tokens: int) -> int:
+    """Return the most tokens that can be reserved for output beside the safety margin and a question."""
+    return limit_tokens - default_margin(limit_tokens) - MINIMUM_LIMIT_TOKENS
 
 
 def default_margin(limit_tokens: int) -> int:

@@ -127,6 +127,10 @@ def overflow(engine: Engine, error: object) -> Effect[Decision]:
         engine.limits is None or classified.limit_tokens < engine.limits.limit_tokens
     ):
         tracker.set_limits(engine.settings.limits_of(classified.limit_tokens, "provider"))
+    if classified.output_tokens is not None and tracker.limits is not None:
+        reserving = tracker.limits.reserving(classified.output_tokens)
+        if reserving is not tracker.limits:
+            tracker.set_limits(reserving)
     engine.follow_limits()
     limits, levels = engine.limits, engine.levels
     if limits is None or levels is None:

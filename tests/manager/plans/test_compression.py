@@ -21,7 +21,6 @@ from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, parse_sections,
 from windowpane.manager.plans.truncation import clip_arguments, middle_out
 from windowpane.manager.status import due
 from windowpane.manager.steps.eviction import common_limit
-from windowpane.models.overflow_errors import classify_error
 from windowpane.testing import CharacterCounter
 
 COUNTER = CharacterCounter()
@@ -221,27 +220,3 @@ def test_a_budget_warns_blocks_and_holds_reservations() -> None:
     assert budget.check("tool_results", 2_000, used).outcome == "blocked"
     budget.commit("tool_results", 5_000)
     assert budget.check("tool_results", 2_000, used).remaining_tokens == 6_000
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "limit"),
-    [
-        ("prompt is too long: 210000 tokens > 200000 maximum", "overflow", 200_000),
-        (
-            "This model's maximum context length is 128000 tokens. However, you requested 130000",
-            "overflow",
-            128_000,
-        ),
-        ("input length and `max_tokens` exceed context limit: exceeds the context window", "overflow", None),
-        ("Error code: 429 - rate limit reached", "transient", None),
-        ("messages with role 'tool' must be followed by tool messages", "malformed", None),
-        ("max_tokens must be at least 1", "unknown", None),
-        (None, "overflow", None),
-        (TimeoutError(), "transient", None),
-    ],
-)
-def test_provider_errors_are_classified(error: Any, kind: str, limit: int | None) -> None:
-    found = classify_error(error)
-
-    assert found.kind == kind
-    assert found.limit_tokens == limit

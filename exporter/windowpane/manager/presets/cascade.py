@@ -58,11 +58,11 @@ BUDGET: Final[Mapping[Component, float]] = {
 
 def window(limit_tokens: int, source: LimitSource, requested_output_tokens: int = 0) -> WindowLimits:
     """Return limits that reserve 5% or the requested output, at least 4,096 tokens, and no margin."""
-    wanted = max(MINIMUM_OUTPUT_TOKENS, requested_output_tokens, int(OUTPUT_SHARE * limit_tokens))
+    usual = max(MINIMUM_OUTPUT_TOKENS, int(OUTPUT_SHARE * limit_tokens))
     return WindowLimits(
         limit_tokens=limit_tokens,
         source=source,
-        reserved_tokens=min(wanted, int(MAXIMUM_OUTPUT_SHARE * limit_tokens)),
+        reserved_tokens=max(min(usual, int(MAXIMUM_OUTPUT_SHARE * limit_tokens)), requested_output_tokens),
         margin_tokens=0,
         thresholds=Thresholds(YELLOW, ORANGE, RED),
     )
