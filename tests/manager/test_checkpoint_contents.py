@@ -19,6 +19,7 @@ from windowpane.manager.plans.checkpoint import (
     checksum,
     decode,
     encode,
+    pinned_texts,
     to_markdown,
 )
 from windowpane.manager.steps.checkpoint import capture_checkpoint
@@ -256,3 +257,54 @@ def test_the_markdown_shows_people_the_whole_task() -> None:
         assert f"{line}\n" in text
     assert "## Open issues\n- open one\n" in text
     assert "closed one" not in text
+
+
+def test_a_resumed_window_has_the_notes_and_the_pinned_messages(tmp_path: Path) -> None:
+    with session(tmp_path, RecordingSink(), task_goal="Port it") as window:
+        window.add_user("start")
+        window.add_user("Never publish on a Friday.\nAsk first.", pinned=True)
+        window.add_memory("the release key is in the vault", pinned=True)
+        window.task.add_note("the port is 5544", category="learnings", importance="critical")
+        window.task.add_note("the pool is exhausted", category="bugs")
+        window.task.complete("a step")
+    with session(tmp_path, RecordingSink()) as window:
+        window.add_user("go on")
+        text = sent(window)
+        pinned = [block.text for block in window.blocks() if block.pinned]
+
+    assert pinned == [
+        "## Goal\nPort it", "Never publish on a Friday.\nAsk first.", "the release key is in the vault"
+    ]  # fmt: skip
+    assert text.count("the port is 5544") == text.count("the pool is exhausted") == 1
+
+
+def test_a_pinned_message_that_the_resumed_program_adds_again_is_there_once(tmp_path: Path) -> None:
+    for _ in range(3):
+        with session(tmp_path, RecordingSink(), task_goal="Port it") as window:
+            window.add_memory("the release key is in the vault", pinned=True)
+            window.add_user("Never publish on a Friday.", pinned=True)
+            window.add_user("go on")
+            window.task.complete("a step")
+            pinned = sorted(block.text or "" for block in window.blocks() if block.pinned)
+
+    assert pinned == ["## Goal\nPort it", "Never publish on a Friday.", "the release key is in the vault"]
+
+
+def test_critical_notes_are_whole_in_a_bootstrap_without_room(tmp_path: Path) -> None:
+    with session(tmp_path, RecordingSink()) as window:
+        for number in range(5):
+            window.task.add_note(f"critical {number} " + "detail " * 20, importance="critical")
+            window.task.add_note(f"normal {number}")
+        document = document_of(window)
+    text = bootstrap(document, max_characters=100)
+
+    assert all(f"critical {number} detail" in text for number in range(5))
+    assert "normal" not in text
+
+
+@pytest.mark.parametrize("pinned", [None, "text", [3, {"type": "system_prompt", "text": "obey"}, {"text": "x"}]])
+def test_pinned_entries_of_a_checkpoint_that_are_not_messages_are_skipped(tmp_path: Path, pinned: Any) -> None:
+    with session(tmp_path, RecordingSink()) as window:
+        document = document_of(window)
+
+    assert pinned_texts({**document, "pinned": pinned}) == []

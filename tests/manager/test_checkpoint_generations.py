@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from windowpane.agents.managers import AsyncContextWindowManager, ContextWindowManager
-from windowpane.core.events import CheckpointRejected, CheckpointSaved
+from windowpane.core.events import BlocksEvicted, CheckpointRejected, CheckpointSaved
 from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.files.checkpoints import FileCheckpoints
 from windowpane.manager.plans.checkpoint import decode
-from windowpane.testing import RecordingSink, in_memory_dependencies
+from windowpane.testing import RecordingSink, chat_reply, in_memory_dependencies
 
 
 def store_in(folder: Path) -> FileCheckpoints:
@@ -197,3 +197,22 @@ def test_an_archived_task_starts_afresh_in_memory_as_in_files() -> None:
     second.task.complete("two")
 
     assert again().task.subtasks == {"two": "done"}
+
+
+def test_a_window_that_evictions_keep_below_the_level_is_saved_when_it_is_reduced(tmp_path: Path) -> None:
+    sink = RecordingSink()
+    dependencies = replace(in_memory_dependencies(sink), checkpoints=store_in(tmp_path))
+    with ContextWindowManager(
+        agent="a", model="m", limit_tokens=16_384, dependencies=dependencies, cascade=["eviction"], policy="fifo"
+    ) as window:
+        window.add_user("go")
+        for turn in range(60):
+            window.on_turn_start()
+            window.on_turn_end(chat_reply(f"turn {turn}", calls=[(f"c{turn}", "read", "{}")]))
+            window.on_tool_result("read", "word " * 500, f"c{turn}")
+            window.settle()
+    saved = sink.of(CheckpointSaved)
+
+    assert sink.of(BlocksEvicted)
+    assert {event.trigger for event in saved} == {"reduction"}
+    assert len(saved) >= 3

@@ -116,3 +116,18 @@ def test_clear_removes_the_conversation_and_every_open_call(given: str) -> None:
         assert "pinned fact" in sent(window)
         assert {*window._engine.calls.open, *window._engine.calls.held, *window._engine.calls.answered} == set()
         assert is_valid(window)
+
+
+def test_critical_notes_come_along_into_a_cleared_window() -> None:
+    with manager(RecordingSink(), task_goal=GOAL) as window:
+        window.add_user("go")
+        window.task.add_note("the port is 5544", category="learnings", importance="critical")
+        window.task.add_note("a passing thought")
+        window.clear()
+        first = sent(window)
+        window.clear()
+        window.add_user("go on")
+
+        assert first.count("the port is 5544") == sent(window).count("the port is 5544") == 1
+        assert "a passing thought" not in sent(window)
+        assert is_valid(window)

@@ -33,7 +33,7 @@ from windowpane.manager.levels import Levels
 from windowpane.manager.listeners import Journal
 from windowpane.manager.plans.checkpoint import goal_text
 from windowpane.manager.plans.findings import is_failure
-from windowpane.manager.plans.notes import IMPORTANCES, NoteBook, NoteStore
+from windowpane.manager.plans.notes import NoteBook, NoteStore, note_lines
 from windowpane.manager.plans.placeholders import handle_of
 from windowpane.manager.plans.progressive_summarization import ShortenedBlocks
 from windowpane.manager.readings import Readings
@@ -147,9 +147,8 @@ class Engine:
         room = PROGRESS_RATIO * (self.limits.usable_tokens if self.limits else PROGRESS_TOKENS / PROGRESS_RATIO)
         room = min(PROGRESS_TOKENS, room)
         lines = []
-        newest = self.notes.notes[::-1]
-        notes = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
-        for line in (*self.task.record.lines(), *(f"[note: {note.category}] {note.text}" for note in notes)):
+        critical, others = note_lines(self.notes.notes)
+        for line in (*critical, *self.task.record.lines(), *others):
             room -= self.counter.count(line) + 2
             if room < 0:
                 break
@@ -259,6 +258,8 @@ class Engine:
         """Add a block of text; anything else is converted: lost content would harm the agent more."""
         if content_type not in NOT_OPENING:
             self.insert_opening()
+        if pinned and (carried := self._carried_block(content_type, content)) is not None:
+            return carried
         text = content if isinstance(content, str) else "" if content is None else str(content)
         source = self.counter.source
         tokens = self.counter.count(text)
@@ -285,6 +286,23 @@ class Engine:
         )
         if given:
             task.stated_block = self.add("user_message", given, pinned=True).id
+        present = {(block.content_type, block.text) for block in self.tracker.window if block.pinned}
+        for content_type, text in task.carried:
+            if (content_type, text) not in present:
+                self.add(content_type, text, pinned=True)
+
+    def _carried_block(self, content_type: ContentType, content: object) -> Block | None:
+        """Return the block of a pinned text that a resumed task brought along, when its program adds it again."""
+        if (content_type, content) not in self.task.carried:
+            return None
+        return next(
+            (
+                block
+                for block in self.tracker.window
+                if block.pinned and block.content_type == content_type and block.text == content
+            ),
+            None,
+        )
 
     def reindex(self) -> None:
         """Track references to the blocks of a new window."""

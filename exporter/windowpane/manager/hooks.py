@@ -18,7 +18,12 @@ from windowpane.manager.plans.protection import GRADES
 from windowpane.manager.status import Decision, due
 from windowpane.manager.step import CascadeResult
 from windowpane.manager.steps.cascade import run_cascade, run_steps
-from windowpane.manager.steps.checkpoint import checkpoint_if_due, save_checkpoint, save_milestone
+from windowpane.manager.steps.checkpoint import (
+    checkpoint_if_due,
+    checkpoint_reduction,
+    save_checkpoint,
+    save_milestone,
+)
 from windowpane.manager.steps.compaction import OVERFLOW, compact, is_summary_pending
 from windowpane.manager.steps.eviction import evict, truncate_turn
 from windowpane.models.overflow_errors import classify_error
@@ -56,6 +61,7 @@ def turn_start(engine: Engine) -> Effect[Decision]:
     yield from checkpoint_if_due(engine, levels, before.used_tokens)
     if engine.static_tokens() <= levels.ceiling and not waits:
         yield from run_cascade(engine, limits, levels, result)
+    yield from checkpoint_reduction(engine, result)
     return _settle(engine, levels, result, before=before.used_tokens)
 
 
@@ -109,6 +115,7 @@ def after_turn(engine: Engine) -> Effect[None]:
         result, above = CascadeResult(), levels.above(engine.static_tokens())
         yield from run_steps(engine.settings.after_turn, engine, limits, levels, result)
         yield from enforce(engine, limits, above, result, over_budget(engine, above, between=True))
+        yield from checkpoint_reduction(engine, result)
         engine.tracker.flush()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from windowpane.core.vocabulary import Component
+from windowpane.core.vocabulary import Component, ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.manager.circuit_breaker import Breaker
 from windowpane.manager.plans.notes import Note
@@ -115,6 +115,8 @@ class TaskState:
     """True once the window has what its first call starts with."""
     opening: str = ""
     """The record of a resumed task, which its window starts with."""
+    carried: Sequence[tuple[ContentType, str]] = ()
+    """The pinned messages and memories of a resumed task, which are pinned in its window too."""
     stated_block: str | None = None
     """The pinned block that states goal, constraints and success criteria as given, in every call."""
     milestone: str = ""

@@ -127,7 +127,10 @@ class ManagedWindow:
         self._session.apply("add_assistant", lambda engine: add_reply(engine, returned_reply(message).parts))
 
     def clear(self) -> None:
-        """Continue in a new window with the system prompt, the tools, the task as given and pinned content."""
+        """Continue in a new window with the system prompt, the tools, the task as given, and what was pinned.
+
+        Critical notes come along too.
+        """
         self._session.apply("clear", clear)
 
     # -- reading ----------------------------------------------------------------------------------------------

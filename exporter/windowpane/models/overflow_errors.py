@@ -291,7 +291,7 @@ def classify_error(error: object) -> ProviderError:
     if error is None:
         return ProviderError("overflow")
     text = _text_of(error)
-    kind = next((wording.kind for wording in WORDINGS if wording.pattern.search(text)), "unknown")
+    kind: ErrorKind = next((wording.kind for wording in WORDINGS if wording.pattern.search(text)), "unknown")
     if kind == "overflow":
         return _overflow(text)
     if isinstance(error, TimeoutError | ConnectionError):

@@ -188,6 +188,7 @@ _REASONS: Final = {
     "pressure": "because the window had filled",
     "overflow": "because the window was too full",
     "roll": "for a new window",
+    "reduction": "after content was removed",
     "budget": "to keep a budget",
     "age": "of old content",
     "unknown": "",

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
 
+from windowpane.core.vocabulary import ContentType
 from windowpane.exceptions import CorruptCheckpointError
+from windowpane.manager.plans.notes import note_lines, notes_from_data
 from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, Section
 from windowpane.manager.plans.task_record import TaskRecord
 
@@ -20,6 +22,8 @@ CHECKPOINT_SCHEMA: Final = 1
 MAXIMUM_LINES: Final = 40
 """Lines of one section."""
 BOOTSTRAP_CHARACTERS: Final = 16_000
+CARRIED_TYPES: Final[tuple[ContentType, ...]] = ("user_message", "memory_injection")
+"""Types of content that are pinned again when a task is resumed."""
 
 Document = dict[str, Any]
 
@@ -129,18 +133,18 @@ def bootstrap(
 ) -> str:
     """Return the record that a fresh window starts with, as far as it fits; the task itself is stated beside it.
 
-    Urgent entries come first: changes of the environment, subtasks in progress, open issues.
+    Urgent entries come first: changes of the environment, critical notes, which are never omitted, subtasks in
+    progress, open issues.
     """
     task = TaskRecord.from_document(document.get("task", {}))
     origin = f"checkpoint {document['version']}, window {document['window_id']}"
     text = f"{PREAMBLE}\n[Resumed from {origin}. What is planned is not done.]"
     sections: Mapping[str, Sequence[str]] = document["sections"]
-    bodies: list[tuple[str, Iterable[str]]] = [
-        ("## Changed since the checkpoint; look again before relying on it", drift),
-        (HEADINGS["progress"], task.lines()),
-    ]
-    for heading, entries in bodies:
-        text += _fitting(heading, entries, max_characters - len(text))
+    changed = "## Changed since the checkpoint; look again before relying on it"
+    text += _fitting(changed, drift, max_characters - len(text))
+    critical, others = note_lines(notes_from_data(document.get("notes") or ()))
+    room = max(max_characters - len(text), _length(HEADINGS["progress"], critical))
+    text += _fitting(HEADINGS["progress"], (*critical, *task.lines(), *others), room)
     for name in cast("tuple[Section, ...]", ("constraints", "state", "decisions", "errors", "artifacts")):
         text += _fitting(HEADINGS[name], sections.get(name, ()), max_characters - len(text), newest=True)
     return text
@@ -155,6 +159,20 @@ def goal_text(goal: str, constraints: Sequence[str], criteria: Sequence[str], *,
     ]
     lines = [line for line in lines if line]
     return "\n".join([HEADINGS["goal"], *lines] if heading and lines else lines)
+
+
+def pinned_texts(document: Document) -> list[tuple[ContentType, str]]:
+    """Return the pinned messages and memories of a checkpoint; entries that are neither are skipped."""
+    entries = document.get("pinned")
+    return [
+        (entry["type"], entry["text"])
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict) and entry.get("type") in CARRIED_TYPES and isinstance(entry.get("text"), str)
+    ]
+
+
+def _length(heading: str, entries: Sequence[str]) -> int:
+    return len(heading) + 1 + sum(len(entry) + len("\n- ") for entry in entries)
 
 
 def _fitting(heading: str, entries: Iterable[str], room: int, *, newest: bool = False) -> str:

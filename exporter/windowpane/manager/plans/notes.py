@@ -160,6 +160,16 @@ def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
+def note_lines(notes: Sequence[Note]) -> tuple[list[str], list[str]]:
+    """Return the critical notes and the others as lines, the most important first, then the newest."""
+    newest = notes[::-1]
+    ordered = sorted(newest, key=lambda note: IMPORTANCES.index(note.importance))
+    lines: dict[bool, list[str]] = {True: [], False: []}
+    for note in ordered:
+        lines[note.importance == "critical"].append(f"[note: {note.category}] {note.text}")
+    return lines[True], lines[False]
+
+
 def _format_notes(notes: Sequence[Note]) -> str:
     if not notes:
         return ""

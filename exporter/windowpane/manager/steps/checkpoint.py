@@ -5,11 +5,12 @@ On resume the environment is probed again; what changed since the checkpoint is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from windowpane.core.events import CheckpointLoaded, CheckpointRejected, CheckpointSaved
+from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import (
     ArchiveCheckpoint,
     CommandResult,
@@ -28,6 +29,7 @@ from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
 from windowpane.manager.plans.checkpoint import (
     BOOTSTRAP_CHARACTERS,
+    CARRIED_TYPES,
     CHECKPOINT_SCHEMA,
     MAXIMUM_LINES,
     Checkpoint,
@@ -35,14 +37,16 @@ from windowpane.manager.plans.checkpoint import (
     StoredCheckpoint,
     bootstrap,
     checksum,
+    pinned_texts,
     to_markdown,
 )
 from windowpane.manager.plans.notes import notes_from_data, notes_to_data
 from windowpane.manager.plans.summary import SECTION_OF, Section, merge_lines, parse_sections
 from windowpane.manager.plans.task_record import TaskRecord
+from windowpane.manager.step import CascadeResult
 
 CHECKPOINT_TURNS: Final = 5
-"""Turns between checkpoints while the window stays above their level."""
+"""Turns between checkpoints while the window is above their level, or is reduced."""
 BOOTSTRAP_RATIO: Final = 0.15
 """Share of usable that a bootstrap may take; goal, constraints and success criteria are always whole."""
 CHARACTERS_A_TOKEN: Final = 3
@@ -63,11 +67,22 @@ class Resumption:
 
 def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effect[None]:
     """Save a checkpoint when the window passes the checkpoint level, and every few turns while it is above."""
-    last = engine.task.checkpoint_turn
-    if used_tokens < levels.checkpoint:
-        return
-    if last is None or engine.tracker.turn - last >= CHECKPOINT_TURNS:
+    if used_tokens >= levels.checkpoint and _is_due(engine):
         yield from save_checkpoint(engine, "pressure")
+
+
+def checkpoint_reduction(engine: Engine, result: CascadeResult) -> Effect[None]:
+    """Save a checkpoint of a reduced window, unless one was saved a few turns ago; the write is not awaited.
+
+    Evictions may keep a window below the checkpoint level for its whole life.
+    """
+    if result.done and _is_due(engine):
+        yield from save_checkpoint(engine, "reduction", is_awaited=False)
+
+
+def _is_due(engine: Engine) -> bool:
+    last = engine.task.checkpoint_turn
+    return last is None or engine.tracker.turn - last >= CHECKPOINT_TURNS
 
 
 def save_milestone(engine: Engine) -> Effect[None]:
@@ -77,7 +92,9 @@ def save_milestone(engine: Engine) -> Effect[None]:
         yield from save_checkpoint(engine, trigger)
 
 
-def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = None) -> Effect[bool]:
+def save_checkpoint(
+    engine: Engine, trigger: str, *, completed: str | None = None, is_awaited: bool = True
+) -> Effect[bool]:
     """Save the session's state; return False if another session has saved a newer one, or the write takes long.
 
     A checkpoint that cannot be saved is reported and does not stop the session.
@@ -100,7 +117,9 @@ def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = Non
             digest = engine.digest(saved.markdown)
             engine.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, digest))
 
-    reply = yield SaveCheckpoint(saved.document, saved.markdown, record, is_last=completed is not None)
+    reply = yield SaveCheckpoint(
+        saved.document, saved.markdown, record, is_last=completed is not None, is_awaited=is_awaited
+    )
     if isinstance(reply.error, UnfinishedWriteError):
         return False
     record(reply)
@@ -149,10 +168,21 @@ def capture_checkpoint(engine: Engine, *, completed: str | None = None) -> Check
             for name, lines in sections.items()
             if name not in ("goal", "progress", "lookup")
         },
+        "pinned": _pinned(engine, blocks),
         "handles": [block.handle for block in blocks if block.handle],
     }
     document["checksum"] = checksum(document)
     return Checkpoint(document, to_markdown(document))
+
+
+def _pinned(engine: Engine, blocks: Sequence[Block]) -> list[dict[str, str]]:
+    """Return the pinned messages and memories, each once, without the task as it is stated in every call."""
+    texts = {
+        (block.content_type, block.text): None
+        for block in blocks
+        if block.pinned and block.text and block.content_type in CARRIED_TYPES and block.text != engine.task.goal
+    }
+    return [{"type": content_type, "text": text} for content_type, text in texts if text]
 
 
 def resume(engine: Engine) -> Effect[Resumption | None]:
@@ -202,9 +232,10 @@ def _take_up(engine: Engine, document: Document, task: TaskRecord, drift: tuple[
     engine.task.record = task
     for note in notes_from_data(document.get("notes") or ()):
         engine.notes.write(note.category, note.text, importance=note.importance, turn=note.turn)
+    engine.task.carried = pinned_texts(document)
     engine.task.windows_before = int(document["window_id"])
     engine.task.checkpoint_version = int(document["version"])
-    stated = {**document, "task": task.to_document()}
+    stated = {**document, "task": task.to_document(), "notes": notes_to_data(engine.notes.notes)}
     engine.task.opening = bootstrap(stated, max_characters=_room(engine), drift=drift)
     now, saved_at = engine.now(), document.get("saved_at")
     age = max(0.0, now - saved_at) if now is not None and isinstance(saved_at, int | float) else None

@@ -10,6 +10,8 @@ from windowpane.effects.commands import Effect
 from windowpane.manager.circuit_breaker import NO_PROGRESS
 from windowpane.manager.engine import Engine
 from windowpane.manager.levels import Levels
+from windowpane.manager.plans.notes import note_lines
+from windowpane.manager.plans.summary import HEADINGS, PREAMBLE
 from windowpane.manager.step import NOT_DONE, StepResult
 from windowpane.manager.steps.checkpoint import save_checkpoint
 from windowpane.manager.steps.compaction import compact
@@ -32,7 +34,7 @@ def roll(engine: Engine, limits: WindowLimits, levels: Levels) -> Effect[StepRes
 
 
 def clear(engine: Engine) -> None:
-    """Open a new window with the system prompt, tool definitions and pinned blocks only."""
+    """Open a new window with the system prompt, tool definitions, pinned blocks and critical notes only."""
     static = ("system_prompt", "tool_definition")
     retained = [block for block in engine.tracker.window if block.content_type in static or block.pinned]
     engine.calls.open.clear()
@@ -41,6 +43,9 @@ def clear(engine: Engine) -> None:
     _carry_on(engine, "clear", retained)
     if engine.task.goal_block is None and not engine.task.goal_is_given:
         engine.task.goal = ""
+    critical, _others = note_lines(engine.notes.notes)
+    if critical and engine.task.is_opened:  # otherwise the opening has them
+        engine.add("summary", "\n".join((PREAMBLE, HEADINGS["progress"], *(f"- {line}" for line in critical))))
     engine.reduction.breaker.reset()
 
 
