@@ -102,6 +102,18 @@ def evaluate(
     )
 
 
+def retained_share(
+    facts: Sequence[Fact], removed: Sequence[Block], visible: Sequence[Block], *, recoverable: bool
+) -> float | None:
+    """Return the share of *facts* that is visible or recoverable, 0 to 1; None with too few facts."""
+    if len(facts) < MINIMUM_FACTS:
+        return None
+    if recoverable:
+        return 1.0
+    view = _Visible(visible, removed, recoverable=False)
+    return sum(view.fate(fact) != "lost" for fact in facts) / len(facts)
+
+
 def _contradictions(
     facts: Sequence[Fact], removed: Sequence[Block], view: _Visible, task: str
 ) -> Iterator[Outcome]:

@@ -124,6 +124,8 @@ OFFER = {
         ({"tokens_before": 2_000, "tokens_after": 1_500}, "too little progress"),
         ({"tokens_before": 4_000, "tokens_after": 500, "target_tokens": 1_000}, ""),
         ({"fidelity": 0.1}, "fidelity 0.10 is below 0.15"),
+        ({"facts": 0.5}, ""),
+        ({"facts": 0.4}, "0.40 of the facts are visible or have a handle, below 0.5"),
     ],
 )
 def test_the_acceptance_check_names_the_fault(change: dict[str, Any], reason: str) -> None:

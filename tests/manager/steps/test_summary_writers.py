@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 
 import pytest
 from builders import filler, is_valid, manager, sent, talk
@@ -11,7 +12,7 @@ from builders import filler, is_valid, manager, sent, talk
 from windowpane.core.events import ContentCompressed, PressureMeasured
 from windowpane.effects.commands import CompactionProposal
 from windowpane.manager.plans.acceptance import ProposedSummary, rejection_reason
-from windowpane.testing import RecordingSink, ScriptedModel, chat_reply
+from windowpane.testing import RecordingSink, ScriptedModel, chat_reply, in_memory_dependencies
 
 TOO_LONG = RuntimeError("prompt is too long: maximum context length exceeded")
 
@@ -184,3 +185,27 @@ def test_the_event_has_the_forecast_and_the_freed_tokens() -> None:
     assert asked[0].tokens_before == event.tokens_before
     assert event.tokens_after <= asked[0].tokens_after
     assert phases["before"] - phases["after"] == event.tokens_before - event.tokens_after
+
+
+NOUNS = """copper harbor lantern meadow orchid pepper quartz ribbon saddle timber umbrella velvet walnut yonder zephyr
+anchor barrel candle dagger ember falcon garnet hammer island jasper kettle ladder marble needle oyster"""
+
+
+@pytest.mark.parametrize(("archived", "method"), [(True, "ScriptedModel"), (False, "extractive")])
+def test_a_model_s_summary_retains_half_of_the_facts_visibly_or_by_a_handle(archived: bool, method: str) -> None:
+    """It has the names of the files, and none of the decisions."""
+    sink = RecordingSink()
+    names = ", ".join(f"module_{n}.py" for n in range(40))
+    model = ScriptedModel([f"The work went on with {names} and is on track."])
+    dependencies = in_memory_dependencies(sink)
+    dependencies = replace(dependencies, model=model, archive=dependencies.archive if archived else None)
+    with manager(sink, limit=16_384, dependencies=dependencies, cascade=["compaction"]) as window:
+        window.add_user("go")
+        for n in range(10):
+            drawn, store, slow = NOUNS.split()[3 * n : 3 * n + 3]
+            said = f"Read module_{n}.py. I decided on {drawn} to hold each {store} because {slow} failed."
+            talk(window, "Go on.", f"{said} {filler(1_400, tag='a')}")
+    event = next(event for event in sink.of(ContentCompressed) if event.outcome == "accepted")
+
+    assert event.method == method
+    assert ("of the facts" in event.reason) is not archived

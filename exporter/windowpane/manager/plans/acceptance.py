@@ -15,10 +15,13 @@ from windowpane.manager.plans.summary import HEADINGS, Section
 
 MINIMUM_PROGRESS: Final = 0.10
 """Share of the window's tokens a compression has to free when it misses its target."""
+FACTS_FLOOR: Final = 0.5
+"""Share of the facts of a replaced conversation that has to be visible, or to be fetched by a visible handle."""
 FIDELITY_FLOOR: Final = 0.5
-"""For notes, which are written without access to the content."""
+"""Share of the names, for notes, which are written without access to the content."""
 MODEL_FIDELITY_FLOOR: Final = 0.15
-"""For text that a model wrote from the content: nine in ten summaries of recorded compactions reach it."""
+"""Share of the names, for text that a model wrote from the content: with less, it is a summary of something else.
+Nine in ten summaries of recorded compactions reach it."""
 NOT_SMALLER: Final = "not smaller"
 TOO_LITTLE: Final = "too little progress"
 TOO_LONG: Final = frozenset({NOT_SMALLER, TOO_LITTLE})
@@ -49,6 +52,8 @@ class ProposedSummary:
     """Texts that it must contain word for word, such as the goal."""
     fidelity: float | None = None
     fidelity_floor: float = MODEL_FIDELITY_FLOOR
+    facts: float | None = None
+    """Share of the facts that is visible or fetched by a handle; None if it is not measured."""
 
 
 def sampled_fidelity(removed: Sequence[Block], replacement: Block, *, checks: int = 1) -> float | None:
@@ -146,3 +151,6 @@ def _faults(proposed: ProposedSummary) -> Iterator[_Fault]:
             proposed.fidelity < proposed.fidelity_floor,
             f"fidelity {proposed.fidelity:.2f} is below {proposed.fidelity_floor}",
         )
+    if proposed.facts is not None:
+        reason = f"{proposed.facts:.2f} of the facts are visible or have a handle, below {FACTS_FLOOR}"
+        yield _Fault(proposed.facts < FACTS_FLOOR, reason)

@@ -29,8 +29,8 @@ from windowpane.manager.steps.summary import (
     Draft,
     SummaryInput,
     SummaryWriter,
-    fidelity_of,
     proposed_summary,
+    retained_by,
 )
 
 OVERFLOW: Final = "overflow"
@@ -137,7 +137,7 @@ def _make(
     source = SummaryInput(plan, facts, handle, target, bounds.by_model)
     draft = yield from writer.draft(engine, source)
     if not writer.required:
-        draft = replace(draft, fidelity=(yield from fidelity_of(engine, source, draft.text)))
+        draft = replace(draft, retained=(yield from retained_by(engine, source, draft.text)))
     return _Made(source, draft)
 
 
@@ -164,7 +164,7 @@ def _apply(engine: Engine, made: _Made, *, trigger: str, writer: SummaryWriter, 
     plan, handle, target = source.plan, source.handle, source.target_tokens
     tracker = engine.tracker
     proposed = proposed_summary(
-        engine, source, draft.text, fidelity=draft.fidelity, fidelity_floor=writer.fidelity_floor
+        engine, source, draft.text, retained=draft.retained, fidelity_floor=writer.fidelity_floor
     )
     reason = rejection_reason(proposed)
     results = () if reason else tuple(_results(engine, plan, draft.text, handle))

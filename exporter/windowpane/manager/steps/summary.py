@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from windowpane.core.events import Strategy
 from windowpane.core.window.blocks import Block
@@ -12,6 +12,7 @@ from windowpane.core.window.references import identifiers
 from windowpane.effects.commands import Effect, compute
 from windowpane.effects.model_calls import fenced
 from windowpane.fidelity.passages import MESSAGE_TYPES
+from windowpane.fidelity.probe import retained_share
 from windowpane.fidelity.situation import Fact
 from windowpane.manager.engine import Engine
 from windowpane.manager.model_calls import NO_CALLS, ModelAnswer, ModelUse, call_model, may_call_model
@@ -35,6 +36,13 @@ SHORTENINGS: Final = 4
 EXTRACTIVE: Final = "extractive"
 
 
+class Retained(NamedTuple):
+    """Shares of the names and facts that a summary retains, for the acceptance check; None if not measured."""
+
+    names: float | None
+    facts: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A summary before the acceptance check."""
@@ -42,7 +50,7 @@ class Draft:
     text: str
     method: str
     use: ModelUse = NO_CALLS
-    fidelity: float | None = None
+    retained: Retained | None = None
     """For the acceptance check; None for text that only has to be short enough."""
     rejected: str = ""
     """Reason why the model's last attempt was rejected, or the part of the input it was not shown."""
@@ -71,7 +79,7 @@ class SummaryWriter:
     by_model: bool = False
     """Written by a model or sub-agent alone: a rejected one is not requested again for the same content."""
     fidelity_floor: float = MODEL_FIDELITY_FLOOR
-    """Minimum fidelity of a summary that the acceptance check judges."""
+    """Minimum share of the names in a summary that the acceptance check judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +105,8 @@ def write(engine: Engine, source: SummaryInput) -> Effect[Draft]:
         reply = yield from _call_model(engine, f"{COMPACTION}\n{SHORTER.format(tokens=tokens)}", blocks)
         use, blocks = use.plus(reply.use), reply.blocks
         text = complete_summary(engine, reply.answer.text, source.handle)
-        fidelity = yield from fidelity_of(engine, source, text)
-        proposed = proposed_summary(engine, source, text, fidelity=fidelity)
+        retained = yield from retained_by(engine, source, text)
+        proposed = proposed_summary(engine, source, text, retained=retained)
         reason = reply.answer.failure or reply_rejection_reason(reply.answer.text, proposed)
         if not reason:
             omitted = len(_group_ids(plan.removed)) - len(_group_ids(blocks))
@@ -192,13 +200,21 @@ def _lookup(handle: str | None) -> list[str]:
     return [f"the messages this replaces, whole: {handle}"] if handle else []
 
 
-def fidelity_of(engine: Engine, source: SummaryInput, text: str) -> Effect[float | None]:
-    """Return the fidelity of a summary; None without an evaluator, or if nothing can be measured."""
+def retained_by(engine: Engine, source: SummaryInput, text: str) -> Effect[Retained | None]:
+    """Return what a summary retains; None without an evaluator."""
     removed = source.plan.removed
     if engine.settings.evaluate is None:
         return None
-    replacement = replace(removed[0], content_type="summary", text=text)
-    return (yield from compute(lambda: sampled_fidelity(removed, replacement)))
+    replacement = replace(removed[0], content_type="summary", text=text, replaces=removed[0].id)
+    removed_ids = {block.id for block in removed}
+    visible = [*(block for block in engine.tracker.window if block.id not in removed_ids), replacement]
+    facts = [fact for fact in source.facts if fact.kind not in ("name", "setting")]
+
+    def measure() -> Retained:
+        share = retained_share(facts, removed, visible, recoverable=source.handle is not None)
+        return Retained(sampled_fidelity(removed, replacement), share)
+
+    return (yield from compute(measure))
 
 
 def proposed_summary(
@@ -206,7 +222,7 @@ def proposed_summary(
     source: SummaryInput,
     text: str,
     *,
-    fidelity: float | None = None,
+    retained: Retained | None = None,
     fidelity_floor: float = MODEL_FIDELITY_FLOOR,
 ) -> ProposedSummary:
     """Return the summary for the acceptance check."""
@@ -220,6 +236,7 @@ def proposed_summary(
         target_tokens=source.target_tokens - static,
         required_sections=("goal",) if goal else (),
         pinned=(goal,) if goal else (),
-        fidelity=fidelity,
+        fidelity=None if retained is None else retained.names,
         fidelity_floor=fidelity_floor,
+        facts=None if retained is None else retained.facts,
     )
