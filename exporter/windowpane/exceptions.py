@@ -93,6 +93,15 @@ class UnconfirmedWriteError(StoreError):
     """The connection broke while the store committed; the next write of the same events stores none twice."""
 
 
+class OtherSessionError(StoreError):
+    """Another session is stored under the id of a recorded one, which may be stored as *distinct_id*."""
+
+    def __init__(self, session_id: str, distinct_id: str) -> None:
+        super().__init__(f"another session with the id {session_id}, and no call in common, is stored")
+        self.session_id = session_id
+        self.distinct_id = distinct_id
+
+
 class StoreReplacedError(StoreError):
     """The store's file or its log was deleted or replaced while it was open; the next use opens what is there."""
 

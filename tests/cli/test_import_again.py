@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -219,3 +220,20 @@ def test_a_recording_of_several_files_is_read_again(
     run("import")
 
     assert len(calls) == 2
+
+
+def test_a_session_that_is_stored_under_another_id_is_reported_in_one_line(run: Run, tmp_path: Path) -> None:
+    key = "0a1b2c3d-0000-4000-8000-000000000001"
+    common = {"sessionId": key, "timestamp": "2026-01-01T00:00:00Z", "type": "assistant"}
+    paths = []
+    for name in ("a", "b"):
+        reply = {"role": "assistant", "id": name, "model": "m", "content": [{"type": "text", "text": name}]}
+        paths.append(tmp_path / name / f"{key}.jsonl")
+        paths[-1].parent.mkdir()
+        paths[-1].write_text(json.dumps(common | {"uuid": name, "message": reply}) + "\n")
+        os.utime(paths[-1], (0, 0))
+    lines = run("import", *paths).output.splitlines()
+
+    (line,) = [one for one in lines if one.startswith(str(paths[1]))]
+    assert line.startswith(f"{paths[1]}: stored as session {key}~")
+    assert line.endswith(f": another session with the id {key}, and no call in common, was stored before")

@@ -314,6 +314,13 @@ def _print(reports: Sequence[FileReport]) -> None:
         for outcome in report.outcomes
         if outcome.is_shorter
     ]
+    problems += [
+        f"{report.path}: stored as session {outcome.session_id}: another session with the id "
+        f"{outcome.stated_id}, and no call in common, was stored before"
+        for report in reports
+        for outcome in report.outcomes
+        if outcome.stated_id
+    ]
     problems += [f"{report.path}: skipped: {report.skipped}" for report in reports if report.skipped]
     for problem in problems[:MAXIMUM_PROBLEMS]:
         click.echo(plain(problem), err=True)

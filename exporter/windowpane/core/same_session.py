@@ -7,11 +7,13 @@ recording and a session that replays it, are two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
 from windowpane.core.events import BlockAdded, Event, TurnEnded
+from windowpane.core.vocabulary import STATIC_TYPES
 
 UNIQUE_ID_CHARACTERS: Final = 20
 """Ids of replies and tool calls of at least this length are unique; shorter ones are counted up."""
@@ -60,3 +62,52 @@ def rank(source: str) -> int:
 def may_copy(source: str, other: str) -> bool:
     """Return whether a session of *source* may repeat one of *other*: agents copy recordings into new ones."""
     return rank(source) == rank(other) == _RECORDING and _REPLAYS not in (source, other)
+
+
+_REPLIES: Final = frozenset({"assistant_response", "thinking", "tool_call"})
+
+
+@dataclass(slots=True)
+class RecordedCalls:
+    """The calls of one recording, which show whether another one with the same id is of the same session.
+
+    A call is recognized by the unique ids of its reply and tool calls, else by its time and reply.
+    """
+
+    ids: set[int] = field(default_factory=set)
+    replies: set[Hashable] = field(default_factory=set)
+    contents: list[str] = field(default_factory=list)
+    """Digests of what is not static, and the usage of the calls, in order."""
+    first: str = ""
+    """A digest of the first call."""
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RecordedCalls:
+        """Return the calls in *events*."""
+        calls, reply, start = cls(), list[str](), 0
+        for _, _, at, data in events:
+            number = number_in(data)
+            if number is not None:
+                calls.ids.add(number)
+            if isinstance(data, BlockAdded) and data.block.content_type not in STATIC_TYPES:
+                calls.contents.append(data.block.digest)
+                if data.block.content_type in _REPLIES:
+                    reply.append(data.block.digest)
+            elif isinstance(data, TurnEnded):
+                calls.contents.append(repr(data.usage))
+                call = at, *(reply or calls.contents[start:])
+                calls.first = calls.first or blake2b(repr(number or call).encode(), digest_size=4).hexdigest()
+                if at is not None and (reply or data.usage is not None):  # else it failed
+                    calls.replies.add(call)
+                reply, start = [], len(calls.contents)
+        return calls
+
+    def continue_session(self, stored: RecordedCalls) -> bool:
+        """Return whether one of the calls is also stored, or all of the shorter recording is, at any times."""
+        if not stored.contents:
+            return True
+        if self.ids and stored.ids:
+            return not self.ids.isdisjoint(stored.ids)
+        shorter = min(len(self.contents), len(stored.contents))
+        is_start = shorter > 0 and self.contents[:shorter] == stored.contents[:shorter]
+        return is_start or not self.replies.isdisjoint(stored.replies)

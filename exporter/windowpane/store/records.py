@@ -457,6 +457,8 @@ class ImportOutcome:
     is_shorter: bool = False
     """The recording has another past and fewer turns than the store, which keeps what it has."""
     turns: int = 0  # ended, of the stored session
+    stated_id: str = ""
+    """The id that the recording states, where another session is stored under it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,13 +173,33 @@ def test_a_rewritten_transcript_becomes_a_revision(scene: Scene) -> None:
     scene.poll()
     scene.path.unlink()
     scene.calls = 0
-    scene.write(5, text="Other")
+    scene.write(1, at=NOW)
+    scene.write(4, text="Other")
     scene.poll()
 
     row = scene.store.session(SESSION)
     assert row is not None
     assert row.revision == 2
     assert row.turns == 4
+
+
+def test_a_rewritten_transcript_without_a_call_of_the_stored_session_is_another_session(scene: Scene) -> None:
+    scene.write(4)
+    scene.poll()
+    scene.path.unlink()
+    scene.calls = 0
+    scene.write(5, text="Other")
+    scene.poll()
+    scene.write(2, text="Other")
+    scene.poll()
+
+    first, other = sorted(scene.store.sessions(), key=lambda row: row.turns)
+    assert (first.session_id, first.revision, first.turns) == (SESSION, 1, 3)
+    assert (other.revision, other.turns) == (1, 6)
+    assert other.session_id.startswith(f"{SESSION}~")
+    assert scene.watcher.sessions.keys() == {SESSION, other.session_id}
+    scene.poll(after=600)
+    assert sorted(row.turns for row in scene.store.sessions()) == [3, 7]
 
 
 def test_recent_alerts_go_out_and_old_ones_do_not(scene: Scene) -> None:

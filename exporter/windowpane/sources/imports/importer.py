@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from windowpane.core.events import Event
-from windowpane.exceptions import SourceError, StoreError, UnknownFormatError
+from windowpane.exceptions import OtherSessionError, SourceError, StoreError, UnknownFormatError
 from windowpane.sources.imports.file_report import FileReport
 from windowpane.sources.transcripts.databases import DatabaseReader, SessionState
 from windowpane.sources.transcripts.discovery import by_start, files_of, reader_for, stamp, unreadable
@@ -37,8 +38,8 @@ OUTLINED_GROUPS: Final = 2
 class SessionStore(Protocol):
     """The part of a store that the importer uses."""
 
-    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
-        """Store a recorded session; *events* returns all its events, as often as it is called."""
+    def import_session(self, events: RecordedEvents) -> ImportOutcome:
+        """Store a recorded session. Raises `OtherSessionError` where another one is stored under its id."""
         ...
 
 
@@ -310,11 +311,39 @@ def _import_database(
 def _import_sessions(
     recording: _Sessions, store: SessionStore, playback: PlaybackSettings, report: FileReport
 ) -> None:
+    distinct_ids: dict[str, str] = {}
+    playback = replace(playback, distinct_ids=distinct_ids)
     for key in recording.keys:
         try:
-            report.outcomes.append(store.import_session(recording.factory(key, playback)))
+            events = RecordedEvents(recording.factory(key, playback), distinct_ids)
+            report.outcomes.append(events.store_with(partial(store.import_session, events)))
         except StoreError as error:
             report.error = f"session {key}: {error}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvents:
+    """All events of one session of a recording, as often as it is called."""
+
+    play: Callable[[], Iterable[Event]]
+    distinct_ids: dict[str, str]
+    """The distinct ids of the recording's sessions, with which it is played."""
+
+    def __call__(self) -> Iterable[Event]:
+        """Return the events."""
+        return self.play()
+
+    def store_with(self, store: Callable[[], ImportOutcome]) -> ImportOutcome:
+        """Store the session, under a distinct id where another session has its own."""
+        stated_id = ""
+        while True:
+            try:
+                outcome = store()
+            except OtherSessionError as error:
+                stated_id = stated_id or error.session_id
+                self.distinct_ids[error.session_id] = error.distinct_id
+            else:
+                return replace(outcome, stated_id=stated_id) if stated_id else outcome
 
 
 class _Sessions(Protocol):

@@ -108,6 +108,8 @@ class WatchedFile:
     """States of the imported sessions of a database."""
     is_open: bool = False
     """It was imported whole soon after a change, so its last reply may have been held back."""
+    distinct_ids: dict[str, str] = field(default_factory=dict)
+    """Ids of its sessions by those that it states, where the store has other sessions of these."""
     stored: dict[str, int] = field(default_factory=dict)
     """Number of stored events by session; sessions that cannot be appended to are absent."""
 

@@ -168,7 +168,7 @@ def _unchanged(outcome: ImportOutcome) -> ImportOutcome:
     stored = outcome.appended + outcome.unchanged
     return ImportOutcome(
         outcome.session_id, outcome.revision, 0, stored,
-        revised=False, is_shorter=outcome.is_shorter, turns=outcome.turns,
+        revised=False, is_shorter=outcome.is_shorter, turns=outcome.turns, stated_id=outcome.stated_id,
     )  # fmt: skip
 
 

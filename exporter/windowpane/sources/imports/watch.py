@@ -35,7 +35,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.times import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
-from windowpane.exceptions import SourceError
+from windowpane.exceptions import OtherSessionError, SourceError
 from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten
 from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles, RestingFile, WatchedFile
@@ -328,17 +328,25 @@ class Watcher:
 
     def _restart(self, path: Path, file: WatchedFile, reader: LineReader) -> Iterable[Event]:
         """Read a file from its start and store the events that the store does not hold."""
-        file.followed, file.engine = FollowedFile(path, reader, self._playback), AlertEngine(self._rules)
+        playback = replace(self._playback, distinct_ids=file.distinct_ids)
+        file.followed, file.engine = FollowedFile(path, reader, playback), AlertEngine(self._rules)
         file.stored.clear()
         interleaved = list(file.engine.interleave(file.followed.read()))
         for session_id, batch in by_session(interleaved).items():
             with self._appending:
-                self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
+                try:
+                    self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
+                except OtherSessionError as error:
+                    _log.warning("%s: %s: stored as %s", path, error, error.distinct_id)
+                    file.distinct_ids[error.session_id] = error.distinct_id
+                    break
                 stored = self._stored(session_id)
                 if stored.of_the_recording == len(batch) and self._derived(session_id):
                     file.stored[session_id] = stored.total
-        self._notify(interleaved)
-        return interleaved
+        else:
+            self._notify(interleaved)
+            return interleaved
+        return self._restart(path, file, reader)
 
     def _extend(self, file: WatchedFile, fresh: list[Event]) -> bool:
         """Append new events; returns False where the store no longer holds the events appended before."""

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,7 +31,7 @@ from windowpane.core.vocabulary import EVIDENT_SOURCES, LimitSource
 from windowpane.effects.processes import rare_collection
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports.file_report import FileReport
-from windowpane.sources.imports.importer import problem_of, read_file
+from windowpane.sources.imports.importer import RecordedEvents, problem_of, read_file
 from windowpane.sources.imports.pipeline import playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
 from windowpane.sources.transcripts.discovery import all_readers
@@ -256,7 +257,7 @@ class _Session:
 
     session_id: str
     played: Iterable[Event]
-    play: Callable[[], Iterable[Event]]
+    play: RecordedEvents
     """Plays it again."""
     questions: Sequence[_Question]
 
@@ -278,7 +279,7 @@ class _File:
     characters: int = 0
     events: int = 0
 
-    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
+    def import_session(self, events: RecordedEvents) -> ImportOutcome:
         """Play a session and hold it; a too large one, and those after it, are stored in the file's turn."""
         worker = self.worker
         worker.record.compacts = self.report.stats.compactions > 0
@@ -313,10 +314,11 @@ class _File:
         try:
             first = [session.played] if session.is_current() else []
             self.worker.record.questions = []  # of what is played now: it is stored at once
-            outcome = self.worker.store.import_session(
-                lambda: first.pop() if first else self._playing(session.play)
-            )
-            self.outcomes.append(outcome)
+
+            def play() -> Iterable[Event]:
+                return first.pop() if first else self._playing(session.play)
+
+            self.outcomes.append(session.play.store_with(partial(self.worker.store.import_session, play)))
         except StoreError as error:
             self.error = self.error or f"session {session.session_id}: {error}"
         except ConnectionError:

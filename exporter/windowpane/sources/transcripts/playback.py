@@ -131,15 +131,15 @@ class DeferredPlayer:
         self.flush()
 
     def _start(self) -> None:
-        opened = self._opened
+        opened, id_of = self._opened, self._playback.distinct_id
         assert opened is not None
         model = next((_model_of(record) for record in self._deferred if _model_of(record)), self._playback.model)
         limit = next((_limit_of(record) for record in self._deferred if _limit_of(record)), None)
         parent = opened.parent_key
         self._player = SessionPlayer(
             opened,
-            session_id=session_id_of(self._source, opened.session_key),
-            parent_session_id=None if parent is None else session_id_of(self._source, parent),
+            session_id=id_of(session_id_of(self._source, opened.session_key)),
+            parent_session_id=None if parent is None else id_of(session_id_of(self._source, parent)),
             source=self._source,
             model=model,
             stated_limit=limit,
@@ -274,7 +274,7 @@ class SessionPlayer:
         if record.tool_call_id and record.content_type == "tool_result":
             self._name_block(record.tool_call_id, block.id)
         if record.child_key is not None and record.content_type == "tool_result":
-            child = session_id_of(self.tracker.info.source, record.child_key)
+            child = self._playback.distinct_id(session_id_of(self.tracker.info.source, record.child_key))
             self.tracker.record(SubagentReturned(child, tokens), self._at)
         if not record.text:
             return

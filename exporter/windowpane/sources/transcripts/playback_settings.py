@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from windowpane.core.agents import (
@@ -114,6 +114,15 @@ class PlaybackSettings:
     """Release of Windowpane that the events state."""
     stored_projects: StoredProjects | None = None
     """The projects of stored sessions; None without a store."""
+    distinct_ids: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the recording's sessions by those that it states, where the store has other sessions of these."""
+
+    def distinct_id(self, session_id: str) -> str:
+        """Return the id of a session, or of one below it, which the recording states as *session_id*."""
+        for stated, distinct in self.distinct_ids.items():
+            if session_id == stated or session_id.startswith(f"{stated}/"):
+                session_id = distinct + session_id.removeprefix(stated)
+        return session_id
 
     def limits(
         self,

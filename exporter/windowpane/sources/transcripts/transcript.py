@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from windowpane.sources.transcripts.inherited import InheritedHistory
-from windowpane.sources.transcripts.json_lines import JsonRow, instant, read_rows
+from windowpane.sources.transcripts.json_lines import HEAD_LINES, JsonRow, instant, read_rows
 from windowpane.sources.transcripts.reader import FileStats, Problem, ProblemLog
 from windowpane.sources.transcripts.records import Broken, Record
 
@@ -77,6 +77,10 @@ class Transcript(ABC):
         self._latest: float | None = None
         self._broken: list[Broken] = []
         self._broken_count = 0
+        self._is_named = False
+        """A row has named the session, or too many have not."""
+        self._before_name: list[tuple[int, dict[str, Any]]] = []
+        """Rows, with their lines, that are read after the one that names the session."""
         self._releasing = False
         """Records are released as they are made: the model is known, or enough were deferred."""
         self._unknown: set[str] = set()
@@ -86,6 +90,16 @@ class Transcript(ABC):
     @abstractmethod
     def read_row(self, row: dict[str, Any]) -> None:
         """Add the records of one row to `out`."""
+
+    def names_session(self, row: dict[str, Any]) -> bool:
+        """Return whether *row* names the session; it is read before the rows above it that would open one."""
+        del row
+        return True
+
+    def opens_session(self, row: dict[str, Any]) -> bool:
+        """Return whether a session is opened for *row* where none is open."""
+        del row
+        return True
 
     @abstractmethod
     def finish(self) -> None:
@@ -159,10 +173,34 @@ class Transcript(ABC):
         else:
             if "timestamp" in row.value:
                 self._dated = row.value
-            self._take(row.value)
+            self._take_named(row.value)
         if self._broken and self.opened:
             self._add_broken()
         return bool(self.out) and (self._releasing or self._release())
+
+    def _take_named(self, row: dict[str, Any]) -> None:
+        """Read a row, or defer it until one names the session."""
+        if not self._is_named:
+            self._is_named = self.names_session(row)
+            if not self._is_named and self.opens_session(row):
+                self._before_name.append((self.line, row))
+                if len(self._before_name) >= HEAD_LINES:
+                    self._take_before_name()
+                return
+        self._take(row)
+        if self._is_named and self._before_name:
+            self._take_before_name()
+
+    def _take_before_name(self) -> None:
+        """Read the rows above the one that names the session; they are not of what a fork repeats."""
+        self._is_named, line = True, self.line
+        rows, self._before_name = self._before_name, []
+        for self.line, row in rows:
+            if self.inherited is None:
+                self._take(row)
+            else:
+                self.read_row(row)
+        self.line = line
 
     def _take(self, row: dict[str, Any]) -> None:
         inherited, start = self.inherited, len(self.out)
@@ -197,6 +235,8 @@ class Transcript(ABC):
         )
 
     def _finish(self) -> None:
+        if self._before_name and self.complete:
+            self._take_before_name()
         if self.inherited is None:
             self.finish()
         elif self.complete:

@@ -1,7 +1,8 @@
 """Import of a recorded session: unchanged, extended, or rewritten as a new revision.
 
-A recording with another past and fewer turns, such as a rewind, never replaces a longer one. One whose events
-another release derived is the same; see `store.writes.rederivation`.
+A recording with another past and fewer turns, such as a rewind, never replaces a longer one, and none replaces a
+session of the same id with which it has no call in common. One whose events another release derived is the same;
+see `store.writes.rederivation`.
 
 The recording's events are compared with the stored bytes, in order, before the write lock is taken; then all new
 events are stored in one transaction, so a recording is never stored by half.
@@ -17,11 +18,11 @@ from typing import Final
 
 import msgspec
 
-from windowpane.core.codec import encode
+from windowpane.core.codec import decode, encode
 from windowpane.core.decoders import json_decoder
 from windowpane.core.events import Event, SessionRederived, TurnEnded
-from windowpane.core.same_session import rank
-from windowpane.exceptions import StoreError
+from windowpane.core.same_session import RecordedCalls, rank
+from windowpane.exceptions import OtherSessionError, StoreError
 from windowpane.store.database import Database
 from windowpane.store.projections import rebuild as projection_rebuild
 from windowpane.store.projections import session_drafts
@@ -49,6 +50,10 @@ _NUMBERED: Final = "SELECT seq, body FROM events WHERE session = ? ORDER BY seq"
 _CORRECT: Final = "UPDATE sessions SET counted_from = ? WHERE key = ?"
 _REVISION: Final = "SELECT key FROM sessions WHERE session_id = ? AND revision = ?"
 _EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0 ORDER BY revision DESC LIMIT 4"
+
+
+DISTINCT: Final = "~"
+"""Sign between the id of another session, which a recording states, and a digest of its first call."""
 
 
 class _Stream(msgspec.Struct):
@@ -106,11 +111,27 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
         _compare_releases(connection, comparison, factory, capture)
     if comparison.change is Change.REWRITTEN:
         is_as_complete = comparison.rank == 0
-        comparison.is_shorter = comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
+        if is_as_complete:  # records of one session by other sources may have no calls to compare
+            _compare_calls(connection, comparison, factory)
+        comparison.is_shorter |= comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
         if comparison.is_shorter or _is_superseded(connection, comparison, factory):
             comparison.change = Change.NONE
     comparison.rest = chain(list(islice(comparison.rest, CHUNK_EVENTS)), comparison.rest)
     return comparison
+
+
+def _compare_calls(connection: Database, comparison: ImportComparison, factory: EventFactory) -> None:
+    """Raise `OtherSessionError` where the recording is of another session than the stored one with its id.
+
+    The distinct id ends with a digest of its first call, so it is the same at each import.
+    """
+    stored = connection.execute(rederivation.BODIES, (comparison.key,))
+    own = RecordedCalls.of(factory())
+    if own.continue_session(RecordedCalls.of(decode(body) for (body,) in stored)):
+        return
+    if own.first:
+        raise OtherSessionError(comparison.session_id, f"{comparison.session_id}{DISTINCT}{own.first}")
+    comparison.is_shorter = True
 
 
 def _compare_releases(

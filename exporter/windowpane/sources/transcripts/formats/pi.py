@@ -46,6 +46,8 @@ OPENCLAW: Final = "openclaw"
 _OPENCLAW_FOLDERS: Final = frozenset({".openclaw", ".clawdbot", ".moltbot"})
 _BOOKKEEPING: Final = frozenset({"custom", "label", "thinking_level_change"})
 """Types of entries that add nothing to a window."""
+_TITLES: Final = frozenset({"session_info", "title"})
+"""Types of entries that name the session."""
 _INJECTED_ROLES: Final = frozenset({"custom", "hookMessage"})
 _FILE_NAME: Final = re.compile(r"[\w .+@-]{1,200}")
 MAXIMUM_ENTRIES: Final = 100_000
@@ -124,6 +126,10 @@ class PiTranscript(Transcript):
         """Return whether the session has started."""
         return self._session is not None
 
+    def names_session(self, row: dict[str, Any]) -> bool:
+        """Return whether *row* is the header, which oh-my-pi writes after a `title` row."""
+        return row.get("type") == "session"
+
     def read_row(self, row: dict[str, Any]) -> None:
         """Add the records of one entry."""
         self._entry += 1
@@ -153,8 +159,8 @@ class PiTranscript(Transcript):
             self._written("summary", text(row.get("summary")), at)
         elif kind == "custom_message":
             self._inject(row, at)
-        elif kind == "session_info":
-            self.out.append(SessionDescribed(title=text(row.get("name")), title_source="user", at=at))
+        elif text(kind) in _TITLES:
+            self._titled(row, at)
         elif text(kind) not in _BOOKKEEPING:
             self.report_unknown(text(kind), "entries")
         self._grow(text(row.get("id")))
@@ -183,6 +189,13 @@ class PiTranscript(Transcript):
         self._heading = SessionOpened(
             key, self._agent, text(row.get("modelId")), at=instant(row.get("timestamp")), folder=self._folder
         )
+
+    def _titled(self, row: dict[str, Any], at: float | None) -> None:
+        """Add a title: the user's, or that of oh-my-pi, which is empty at first."""
+        title = text(row.get("title")) or text(row.get("name"))
+        if title:
+            is_own = row.get("type") == "title"
+            self.out.append(SessionDescribed(title=title, title_source="agent" if is_own else "user", at=at))
 
     def _message(self, message: dict[str, Any], at: float | None) -> None:
         role = message.get("role")

@@ -78,6 +78,8 @@ MAXIMUM_SUMMARIES: Final = 64
 FRAGMENT: Final = "~"
 """Separates a session from the file of another session that holds copies of its rows, in the key of these copies.
 A resumed session copies rows of an older one, whose own file remains the record of it."""
+_OPENING: Final = frozenset({"user", "assistant", "system", "attachment"})
+"""Types of rows that are part of a conversation."""
 _FINISHES_CALL: Final = frozenset({"stop_hook_summary", "turn_duration"})
 
 
@@ -145,6 +147,12 @@ class _ClaudeTranscript(ForkedTranscript):
     @property
     def opened(self) -> bool:
         return self._current is not None
+
+    def names_session(self, row: dict[str, Any]) -> bool:
+        return bool(text(row.get("sessionId")))
+
+    def opens_session(self, row: dict[str, Any]) -> bool:
+        return text(row.get("type")) in _OPENING
 
     def read_row(self, row: dict[str, Any]) -> None:
         kind = row.get("type")

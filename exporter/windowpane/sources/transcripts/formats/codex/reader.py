@@ -128,6 +128,9 @@ class _Rollout(Transcript):
     def opened(self) -> bool:
         return self._session is not None
 
+    def names_session(self, row: dict[str, Any]) -> bool:
+        return (in_envelope(row) or row).get("type") == "session_meta"
+
     def read_row(self, row: dict[str, Any]) -> None:
         enveloped = in_envelope(row)
         if enveloped is None:

@@ -82,6 +82,9 @@ class _CopilotTranscript(Transcript):
     def opened(self) -> bool:
         return bool(self._main)
 
+    def names_session(self, row: dict[str, Any]) -> bool:
+        return row.get("type") == "session.start" or bool(text(mapping(row.get("data")).get("sessionId")))
+
     def read_row(self, row: dict[str, Any]) -> None:
         kind, data = row.get("type"), row.get("data")
         if kind == "result":  # the last row that `copilot -p` prints has no data

@@ -123,6 +123,9 @@ class _QwenTranscript(ForkedTranscript):
     def opened(self) -> bool:
         return bool(self._sessions)
 
+    def names_session(self, row: dict[str, Any]) -> bool:
+        return bool(text(row.get("sessionId")))
+
     def read_row(self, row: dict[str, Any]) -> None:
         kind = text(row.get("type"))
         if kind not in _TYPES:

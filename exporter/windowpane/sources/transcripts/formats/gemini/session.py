@@ -71,6 +71,10 @@ class GeminiSession(Transcript):
         """Return whether a header was read."""
         return self._session is not None
 
+    def names_session(self, row: dict[str, Any]) -> bool:
+        """Return whether *row* is the header."""
+        return bool(text(row.get("sessionId")))
+
     def read_row(self, row: dict[str, Any]) -> None:
         """Add the records of one row to `out`."""
         if "$rewindTo" in row:
