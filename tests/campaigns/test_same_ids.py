@@ -31,7 +31,7 @@ TEXTS = frozenset(
     }
 )  # fmt: skip
 REPLIES = frozenset({"assistant_response", "thinking", "tool_call"})
-SHARED_CALLS = frozenset({"langfuse", "litellm_logs", "litellm proxy"})
+SHARED_CALLS = frozenset({"api_messages", "langfuse", "litellm_logs", "litellm proxy"})
 """Formats whose copies have a call in common: one without content, or the one whose reply names the session."""
 LONG_ID = 20
 """Shorter ids are counted up by each session, so they may be the same in others."""

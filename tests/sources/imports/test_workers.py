@@ -21,7 +21,7 @@ from windowpane.sources.imports import worker
 from windowpane.sources.imports.importer import FileReport, import_paths
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
-from windowpane.sources.imports.workers import ReadingWorkers, _File
+from windowpane.sources.imports.workers import ReadingWorkers, _File, _Worker
 from windowpane.sources.transcripts.discovery import all_readers
 from windowpane.store.embedded import SqliteStore
 
@@ -158,7 +158,7 @@ def test_a_file_that_is_opened_after_a_worker_has_played_it_is_one_session_of_on
 
 
 def test_a_first_compaction_is_waited_for_where_no_level_is_known() -> None:
-    file = _File(Path("earlier.jsonl"), None, 1)
+    file = _File(0, Path("earlier.jsonl"), None, 1)
     unknown = worker.EvidenceWanted("agent", "model", "", knows_level=False, compacts=False)
     known = unknown._replace(knows_level=True)
 
@@ -205,22 +205,80 @@ def test_a_session_that_is_played_again_does_not_make_the_next_one_be(
     assert len(played) == 4
 
 
-def test_a_worker_that_dies_costs_its_file(tmp_path: Path, run: Import) -> None:
-    sessions = write_sessions(tmp_path / "sessions", 6, turns=200)
+def kill_workers(
+    monkeypatch: pytest.MonkeyPatch, path: Path, kind: type[worker.ToRead | worker.Turn], *, times: int
+) -> list[int]:
+    """Let so many workers die at an order for the file at *path*; return their processes."""
     killed: list[int] = []
+    send = ReadingWorkers._send
 
-    def kill(workers: ReadingWorkers) -> None:
-        pids = [one.process.pid for one in workers._workers if one.files and not one.is_free]
-        if pids and not killed and pids[0] is not None:
-            killed.append(pids[0])
-            os.kill(pids[0], signal.SIGKILL)
+    def kill(workers: ReadingWorkers, one: _Worker, file: _File, order: worker.Order) -> None:
+        if file.path == path and isinstance(order, kind) and len(killed) < times:
+            assert one.process.pid is not None
+            killed.append(one.process.pid)
+            os.kill(one.process.pid, signal.SIGKILL)
+            one.process.join()
+        send(workers, one, file, order)
 
-    reports = run("shared", sessions, 2, kill)
-    failed = [one for one in reports if one.error]
+    monkeypatch.setattr(ReadingWorkers, "_send", kill)
+    return killed
+
+
+@pytest.mark.parametrize(("number", "kind"), [(1, worker.ToRead), (5, worker.Turn)])
+def test_what_is_stored_does_not_depend_on_the_death_of_a_worker(
+    tmp_path: Path,
+    run: Import,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    kind: type[worker.ToRead | worker.Turn],
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 8)
+    alone = run("alone", sessions, 0)
+    path = sessions / f"{number:08}-0000-4000-8000-000000000000.jsonl"
+    killed = kill_workers(monkeypatch, path, kind, times=1)
+    shared = run("shared", sessions, 2)
 
     assert killed
-    assert [one.error for one in failed] == ["the process that read it ended (-9)"]
-    run("shared", sessions, 2)
+    assert reported(shared) == reported(alone)
+    assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")
+
+
+def test_a_file_whose_second_worker_dies_is_reported(
+    tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 6)
+    path = sessions / "00000002-0000-4000-8000-000000000000.jsonl"
+    killed = kill_workers(monkeypatch, path, worker.ToRead, times=2)
+    reports = run("shared", sessions, 2)
+
+    assert len(killed) == 2
+    assert [one.path for one in reports if one.error] == [path]
+    assert {one.error for one in reports if one.format} == {""}
     with closing(SqliteStore(tmp_path / "shared.db")) as store:
         assert store.verify().intact
+        assert len(store.sessions()) == 5
+    run("shared", sessions, 2)
+    with closing(SqliteStore(tmp_path / "shared.db")) as store:
         assert len(store.sessions()) == 6
+
+
+def test_an_import_ends_where_no_further_worker_starts(
+    tmp_path: Path, run: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = write_sessions(tmp_path / "sessions", 8)
+    alone = run("alone", sessions, 0)
+    started = ReadingWorkers._started
+
+    def fail(workers: ReadingWorkers) -> _Worker:
+        one = started(workers)
+        if killed:
+            one.process.kill()
+        return one
+
+    killed = kill_workers(
+        monkeypatch, sessions / f"{1:08}-0000-4000-8000-000000000000.jsonl", worker.ToRead, times=1
+    )
+    monkeypatch.setattr(ReadingWorkers, "_started", fail)
+
+    assert reported(run("shared", sessions, 2)) == reported(alone)
+    assert stored_rows(tmp_path / "shared.db") == stored_rows(tmp_path / "alone.db")

@@ -6,7 +6,8 @@ that counts once their first turn is played, and their first compaction where no
 stored, everything before it is stored; where the store then gives another answer than before, the session is
 played again.
 
-A worker that dies costs the file that it worked on, which is reported and read again by the next import.
+The files of a worker that died are read again, in their places: what is stored is the same. A file whose second
+worker dies too is reported, and read again by the next import.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ END_SECONDS: Final = 5.0
 class _File:
     """A file that is read by a worker."""
 
+    number: int
+    """Its position among all files."""
     path: Path
     state: FileState | None
     bytes: int
@@ -67,6 +70,8 @@ class _File:
     """Of its sessions, as far as they are played; until it is stored."""
     report: FileReport | None = None
     """Once it is stored, or cannot be."""
+    has_ended_worker: bool = False
+    """A worker died while it worked on it."""
 
     def may_add(self, wanted: EvidenceWanted) -> bool:
         """Return whether evidence for a later session is still expected."""
@@ -96,6 +101,11 @@ class _Worker:
     """It takes no other order than turns, until the last of its files has its turn."""
     wanted: EvidenceWanted | None = None
     """The evidence that it waits for."""
+
+    def may_read(self, file: _File) -> bool:
+        """Return whether it holds little, and nothing that is stored after *file*."""
+        is_next = not self.files or self.files[-1].number < file.number
+        return is_next and not self.wants_turn and sum(one.bytes for one in self.files) < HELD_BYTES
 
 
 class ReadingWorkers:
@@ -143,7 +153,10 @@ class ReadingWorkers:
 
     def add(self, files: Mapping[Path, FileState | None]) -> None:
         """Read further files, given with their states, in this order."""
-        added = {path: _File(path, state, size_of(path)) for path, state in files.items()}
+        added = {
+            path: _File(number, path, state, size_of(path))
+            for number, (path, state) in enumerate(files.items(), len(self._files))
+        }
         self._files |= added
         self._unstored += added.values()
         self._unread += added.values()
@@ -156,7 +169,7 @@ class ReadingWorkers:
             self._give_orders()  # for the files after this one too, before its report is returned
             if file.report is not None:
                 return file.report
-            if file in self._unread and all(worker.wants_turn for worker in self._workers):
+            if file in self._unread and all(worker.files for worker in self._workers):  # by ones that died
                 self._unread.remove(file)
                 self._unstored.remove(file)
                 return None
@@ -180,7 +193,7 @@ class ReadingWorkers:
                 continue
             if worker.files and worker.files[0] is self._unstored[0]:
                 self._send(worker, worker.files[0], Turn())
-            elif self._unread and not worker.wants_turn and sum(one.bytes for one in worker.files) < HELD_BYTES:
+            elif self._unread and worker.may_read(self._unread[0]):
                 file = self._unread.popleft()
                 worker.files.append(file)
                 self._send(worker, file, ToRead(file.path, file.state))
@@ -234,17 +247,22 @@ class ReadingWorkers:
         self._unstored.remove(file)
 
     def _bury(self, worker: _Worker) -> None:
-        """Report the file of a worker that died, and start another one, unless it died while it started."""
+        """Let the files of a worker that died be read by another one, unless it died while it started.
+
+        A file is reported whose second worker died.
+        """
         worker.connection.close()
         worker.process.join()
         self._workers.remove(worker)
-        if worker.current is not None and worker.current in worker.files:
-            file = worker.current
-            worker.files.remove(file)
-            error = f"the process that read it ended ({worker.process.exitcode})"
-            self._end(file, FileReport(file.path, error=error))
+        file = worker.current
+        if file is not None and file in worker.files:
+            if file.has_ended_worker:
+                worker.files.remove(file)
+                error = f"the process that read it ended ({worker.process.exitcode})"
+                self._end(file, FileReport(file.path, error=error))
+            file.has_ended_worker = True
         for file in worker.files:
-            file.finish()
+            file.finish()  # a worker that waits may be the next to read it
         self._unread.extendleft(reversed(worker.files))
         if worker.has_started and self._unread:
             self._workers.append(self._started())
