@@ -8,18 +8,14 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
-from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
 import click
 import msgspec
 
 import windowpane
 from windowpane.cli import main as command_line
-from windowpane.config.reading import fields_of
 from windowpane.config.schema import Config
-from windowpane.config.section import Section
 from windowpane.core import codec
 from windowpane.core.events import PAYLOADS, SCHEMA, EventContext
 from windowpane.core.version import package_version
@@ -69,49 +65,15 @@ def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Co
 
 def configuration_schema() -> dict[str, Any]:
     """Return the JSON Schema of the configuration file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_section_schema(Config)}
-
-
-def _section_schema(section: type[Section]) -> dict[str, Any]:
-    keys = fields_of(section)
-    properties = {name: _value_schema(key.type) for name, key in keys.items()}
-    for name, key in keys.items():
-        if key.default is not msgspec.NODEFAULT:
-            default = msgspec.to_builtins(key.default, enc_hook=attrgetter("value"), str_keys=True)
-            properties[name]["default"] = default
-    return {
-        "title": section.__name__,
-        "description": inspect.getdoc(section),
-        "type": "object",
-        "properties": properties,
-        "required": [name for name, key in keys.items() if key.required],
-        "additionalProperties": False,
-    }
-
-
-def _value_schema(kind: Any) -> dict[str, Any]:
-    origin, inner = get_origin(kind), get_args(kind)
-    if isinstance(kind, type) and issubclass(kind, Section):
-        return _section_schema(kind)
-    if NoneType in inner:
-        return {"anyOf": [_value_schema(inner[0]), {"type": "null"}]}
-    if origin is tuple:
-        return {"type": "array", "items": _value_schema(inner[0])}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _value_schema(inner[1])}
-    if origin is Annotated and get_origin(inner[0]) in (tuple, dict):
-        return _value_schema(inner[0])
-    if origin is UnionType:  # a path, or the URL of a store
-        kind = str
-    text = {"type": "string"}
-    return {"enum": inner} if origin is Literal else msgspec.json.schema(kind, schema_hook=lambda _: text)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
 
 
 def configuration_keys() -> str:
     """Return the page of configuration keys with type, default and environment variable."""
+    schema = configuration_schema()
     rows = [
         f"| `{key}` | {kind} | {default} | `WINDOWPANE_{key.upper().replace('.', '__')}` |"
-        for key, kind, default in _keys(configuration_schema(), "")
+        for key, kind, default in _keys(schema, "", schema["$defs"])
     ]
     return "\n".join(
         [
@@ -131,19 +93,23 @@ def configuration_keys() -> str:
     )
 
 
-def _keys(schema: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
+def _keys(schema: dict[str, Any], prefix: str, sections: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, field in schema["properties"].items():
-        section = next((one for one in (field, *field.get("anyOf", ())) if "properties" in one), None)
+        section = next((one["$ref"] for one in (field, *field.get("anyOf", ())) if "$ref" in one), None)
         if section is not None:
-            yield from _keys(section, f"{prefix}{name}.")
+            yield from _keys(sections[_name(section)], f"{prefix}{name}.", sections)
         else:
             default = f"`{json.dumps(field['default'])}`" if field.get("default") is not None else "–"
             yield f"{prefix}{name}", _kind(field), default.replace("|", "\\|")
 
 
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
 def _kind(field: dict[str, Any]) -> str:
-    if "properties" in field:
-        return f"a {field['title']}"
+    if "$ref" in field:
+        return f"a {_name(field['$ref'])}"
     if "enum" in field:
         return " or ".join(f"`{value}`" for value in field["enum"])
     if "anyOf" in field:
@@ -193,7 +159,7 @@ def event_schema() -> dict[str, Any]:
 
 def _schema_of(classes: list[type]) -> tuple[dict[str, Any], list[str]]:
     references, components = msgspec.json.schema_components(classes, ref_template="#/$defs/{name}")
-    return components, [reference["$ref"].rpartition("/")[2] for reference in references]
+    return components, [_name(reference["$ref"]) for reference in references]
 
 
 def _payloads() -> tuple[dict[str, str], dict[str, Any]]:

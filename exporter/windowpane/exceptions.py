@@ -27,6 +27,8 @@ WindowpaneError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class WindowpaneError(Exception):
     """Base of every error this package raises on purpose."""
@@ -35,14 +37,26 @@ class WindowpaneError(Exception):
 class ConfigurationError(WindowpaneError, ValueError):
     """A setting is unknown, out of range or contradicts another.
 
-    *path* is the key's dotted path, *problem* the reason, and *expected* describes accepted values.
+    *path* is the key's dotted path, *problem* the reason, and *expected* describes accepted values. *others* are
+    further errors of the same configuration; the message has one per line.
     """
 
-    def __init__(self, path: str, problem: str, *, expected: str = "") -> None:
+    def __init__(
+        self, path: str, problem: str, *, expected: str = "", others: Sequence[ConfigurationError] = ()
+    ) -> None:
         self.path = path
         self.problem = problem
         self.expected = expected
-        super().__init__(f"{path}: {problem}" + (f"; expected {expected}" if expected else ""))
+        self.others = others
+        message = f"{path}: {problem}" + (f"; expected {expected}" if expected else "")
+        super().__init__("\n".join([message, *map(str, others)]))
+
+    @classmethod
+    def raise_all(cls, errors: Sequence[ConfigurationError]) -> None:
+        """Raise one error with all of *errors*; nothing without any."""
+        if errors:
+            first, *others = errors
+            raise cls(first.path, first.problem, expected=first.expected, others=others)
 
 
 class SourceError(WindowpaneError):

@@ -89,4 +89,4 @@ def tls(tmp_path_factory: pytest.TempPathFactory, require_server: Callable[[str]
         ],
         check=True, capture_output=True, timeout=60,
     )  # fmt: skip
-    return Tls(certificate, key)
+    return Tls(certificate=certificate, key=key)

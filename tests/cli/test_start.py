@@ -22,7 +22,7 @@ from windowpane.sources.hooks.input import configured_store
 CALL_PATH: Final = Path(__file__).parents[2] / "benchmarks/call_path.py"
 HEAVY = {
     "asyncio", "click", "dataclasses", "importlib.metadata", "inspect", "logging", "msgspec", "numpy", "pathlib",
-    "prometheus_client", "rich", "tiktoken", "typing", "yaml",
+    "prometheus_client", "pydantic", "rich", "tiktoken", "typing", "yaml",
 }  # fmt: skip
 RUN = """
 import runpy, sys
@@ -76,6 +76,46 @@ def test_the_status_line_loads_nothing_heavy(store: Path) -> None:
 
 def test_the_import_hook_loads_nothing_heavy() -> None:
     assert heavy(loaded("hook", "import", given={}) - loaded_by_runpy()) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("status",), ("status", "--store", "other.db"), ("import",), ("give-back",), ("add-status-line",)],
+    ids=" ".join,
+)
+def test_no_hook_loads_the_schema_of_the_configuration(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    config, transcript = tmp_path / "windowpane.yaml", tmp_path / "session.jsonl"
+    config.write_text(f"store: {{path: {tmp_path / 'mine.db'}}}")
+    transcript.write_text("\n".join(map(json.dumps, CLAUDE_CODE)) + "\n")
+    given = {
+        "session_id": "s", "source": "compact", "transcript_path": str(transcript),
+        "context_window": {"context_window_size": 200_000, "current_usage": {"input_tokens": 900}},
+    }  # fmt: skip
+    environ = {
+        "WINDOWPANE_CONFIG": str(config), "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path),
+        "CLAUDE_CONFIG_DIR": str(tmp_path),
+    }  # fmt: skip
+
+    modules = loaded("hook", *arguments, given=given, **environ)
+
+    assert "windowpane" in modules
+    assert not modules & {"pydantic", "windowpane.config.schema"}
+
+
+OBSERVE: Final = """
+import sys
+import windowpane
+with windowpane.observe_everything(), windowpane.session():
+    print(*sorted(sys.modules))
+"""
+
+
+def test_observing_does_not_load_the_schema_of_the_configuration() -> None:
+    ran = subprocess.run([sys.executable, "-c", OBSERVE], capture_output=True, text=True, check=True, timeout=60)
+    modules = set(ran.stdout.split())
+
+    assert "windowpane.sources.clients.api" in modules
+    assert not modules & {"pydantic", "windowpane.config.schema"}
 
 
 def ours(modules: set[str]) -> set[str]:

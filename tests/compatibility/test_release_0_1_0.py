@@ -16,7 +16,6 @@ from tests.compatibility.made_task import TASK_ID, open_task
 from tests.compatibility.make_release import RELEASE
 
 from windowpane.config.loading import load_config
-from windowpane.config.reading import fields_of
 from windowpane.config.section import Section
 from windowpane.core.codec import decode, encode
 from windowpane.core.events import PAYLOADS
@@ -156,8 +155,8 @@ def test_every_key_of_the_configuration_is_frozen() -> None:
 def unset_keys(sections: Sequence[Section]) -> set[str]:
     """Return the keys that none of the sections of one kind sets."""
     unset = set()
-    for name in fields_of(type(sections[0])):
-        values = [getattr(section, name) for section in sections if name in section.given]
+    for name in type(sections[0]).model_fields:
+        values = [getattr(section, name) for section in sections if name in section.model_fields_set]
         if not values:
             unset.add(name)
         inner = [model for value in values for model in models_in(value)]

@@ -12,7 +12,6 @@ from builders import manager
 
 from windowpane.agents.managers import ContextWindowManager
 from windowpane.config.loading import load_config
-from windowpane.config.reading import fields_of
 from windowpane.config.schema import Budget as BudgetConfig
 from windowpane.config.schema import Compression, Config, CrossWindow, Eviction, Pressure
 from windowpane.exceptions import ConfigurationError
@@ -268,10 +267,10 @@ def test_every_engine_key_has_a_test() -> None:
     }  # fmt: skip
     known = {".".join(key.split(".")[:2]) for key in (*APPLIED, *CASCADE_ONLY, *FILES)}
 
-    assert known == {f"{name}.{key}" for name, section in sections.items() for key in fields_of(section)} | {
+    assert known == {f"{name}.{key}" for name, section in sections.items() for key in section.model_fields} | {
         "max_context_tokens"
     }
-    assert set(fields_of(Config)) >= set(sections)
+    assert set(Config.model_fields) >= set(sections)
 
 
 def test_every_fixed_key_exists() -> None:

@@ -90,7 +90,7 @@ def send_test_section() -> None:
     """
     config = load_config()
     settings = config.notify
-    urls = [channel.url.value for channel in config.channels()]
+    urls = [channel.url.get_secret_value() for channel in config.channels()]
     channels = {f"{number}. {url.partition(':')[0]}": url for number, url in enumerate(urls, 1)}
     with st.expander("Send a test message", icon=":material/send:"), st.form("alerts_test", border=False):
         left, right = st.columns([5, 1], vertical_alignment="bottom")

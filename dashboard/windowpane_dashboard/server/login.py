@@ -40,13 +40,13 @@ def streamlit_secrets(login: OidcConfig, redirect: str) -> dict[str, Any]:
         raise ConfigurationError(
             "dashboard.oidc", "the login is not installed", expected=f"a run of: {install_command('login')}"
         )
-    cookie_secret = login.cookie_secret.value if login.cookie_secret else secrets.token_urlsafe(48)
+    cookie_secret = login.cookie_secret.get_secret_value() if login.cookie_secret else secrets.token_urlsafe(48)
     return {
         "auth": {
             "redirect_uri": redirect,
             "cookie_secret": cookie_secret,
             "client_id": login.client_id,
-            "client_secret": login.client_secret.value,
+            "client_secret": login.client_secret.get_secret_value(),
             "server_metadata_url": login.metadata_url,
             "client_kwargs": {"scope": login.scope},
         }

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
-from msgspec import structs
-
 from windowpane.config.loading import COMPACT_RATIO, preset_conflicts
 from windowpane.config.section import is_set
 from windowpane.core.choices import HYBRID
@@ -268,7 +266,7 @@ def _policy(options: EngineOptions, config: Config) -> Policy:
         return name
     if options.weights is not None or name != HYBRID:
         return policy_named(name, weights=options.weights)
-    return policy_named(name, weights=structs.asdict(config.eviction.weights))
+    return policy_named(name, weights=config.eviction.weights.model_dump())
 
 
 def _cascade(

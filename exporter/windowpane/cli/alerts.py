@@ -44,7 +44,7 @@ def _configured() -> list[str]:
     channels = load_config().channels()
     if not channels:
         raise click.ClickException("no channel is configured in notify.channels; name the address of one")
-    return [channel.url.value for channel in channels]
+    return [channel.url.get_secret_value() for channel in channels]
 
 
 @command.command("list")

@@ -104,9 +104,10 @@ def command(ctx: click.Context, *, as_json: bool, store_path: StoreName | None) 
 def run_checks(store: StoreName | None) -> Iterator[Finding]:
     """Run all checks; those after an invalid configuration use the defaults."""
     try:
-        config, configuration = load_config(), _configured()
+        config, configuration = load_config(), [_configured()]
     except WindowpaneError as error:
-        config, configuration = Config(), Finding("problem", "configuration", str(error))
+        problems = str(error).splitlines()
+        config, configuration = Config(), [Finding("problem", "configuration", line) for line in problems]
     yield Finding("ok", "windowpane", f"{windowpane.__version__} on Python {platform.python_version()}")
     yield from _other_packages()
     yield Finding("ok", "sqlite", sqlite3.sqlite_version)
@@ -114,7 +115,7 @@ def run_checks(store: StoreName | None) -> Iterator[Finding]:
     yield _vocabulary()
     yield _catalog()
     yield from _store(store or config.store.path, config)
-    yield configuration
+    yield from configuration
     yield _metrics(config.server)
     yield _endpoint(
         "dashboard", host_and_port(LOOPBACK, DASHBOARD_PORT), "/_stcore/health", "windowpane dashboard"

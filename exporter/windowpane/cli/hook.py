@@ -16,12 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from windowpane.cli.options import report_errors, store_option
-from windowpane.config.paths import data_folder, named_store
+from windowpane.cli.options import report_errors, store_option, store_path_or_default
+from windowpane.config.paths import data_folder
 from windowpane.core.store_names import StoreName, StoreUrl, full_name
 from windowpane.exceptions import ConfigurationError
 from windowpane.sources.hooks.compacted_session import print_given_back
-from windowpane.sources.hooks.input import configured_store
 from windowpane.sources.hooks.status import print_status
 from windowpane.sources.hooks.transcript import import_named_transcript
 from windowpane.sources.installed_agents.locations import claude_folder
@@ -100,7 +99,7 @@ def install(
 
 def _store_to_name(given: StoreName | None) -> StoreName | None:
     """Return the store that the commands have to name; None for the default one."""
-    store = named_store(configured_store()) if given is None else given
+    store = store_path_or_default(given)
     if isinstance(store, StoreUrl):
         if str(store) != store.url:
             raise click.ClickException(

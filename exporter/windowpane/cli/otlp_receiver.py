@@ -196,7 +196,7 @@ def _forwarder(config: Config, internal: InternalMetrics, *, has_token: bool) ->
         return None
     return Forwarder(
         otlp.forward,
-        headers={name: value.value for name, value in otlp.forward_headers.items()},
+        headers={name: value.get_secret_value() for name, value in otlp.forward_headers.items()},
         own_token=has_token,
         count_drops=internal.record_drop,
     )

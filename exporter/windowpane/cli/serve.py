@@ -116,7 +116,7 @@ def command(
     config = load_config(arguments={"clickhouse": {"url": clickhouse_url}} if clickhouse_url else None)
     tls = config.server.tls
     if tls_certificate is not None and tls_key is not None:
-        tls = Tls(tls_certificate, tls_key, tls_client_ca)
+        tls = Tls(certificate=tls_certificate, key=tls_key, client_ca=tls_client_ca)
     token = configured_token(config.server) if bearer_token_file is None else read_token(bearer_token_file)
     host, insecure = address or config.server.address, insecure or config.server.insecure
     require_protection(host, has_token=token is not None, tls=tls, insecure=insecure)
@@ -136,7 +136,7 @@ def command(
         if config.clickhouse.url is not None:
             serving.copier = configured_copier(config.clickhouse, store)
         if otlp_endpoint is not None:
-            serving.push(config.otlp.replaced(endpoint=otlp_endpoint))
+            serving.push(config.otlp.model_copy(update={"endpoint": otlp_endpoint}))
         routes = serving.routes(bearer_token=token)
         with (
             ingesting(store, serving, routes, access) if ingests else nullcontext(routes) as served,
@@ -189,8 +189,8 @@ def command(
 
 def _received(config: Config, store: Store, *, capture: bool) -> Config:
     """Return the configuration for what is received: the store that is served, with or without texts."""
-    stored = config.store.replaced(path=store.address, capture=capture or config.store.capture)
-    return config.replaced(store=stored)
+    stored = config.store.model_copy(update={"path": store.address, "capture": capture or config.store.capture})
+    return config.model_copy(update={"store": stored})
 
 
 def server_start() -> Callable[..., AsgiServer]:
@@ -218,7 +218,7 @@ def listen(
 
 def configured_token(server: ServerConfig) -> str | None:
     """Return the configured bearer token."""
-    return None if server.bearer_token is None else server.bearer_token.value
+    return None if server.bearer_token is None else server.bearer_token.get_secret_value()
 
 
 def wait_for_stop() -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from pydantic import Field, SecretStr
 
-from windowpane.config.section import GivenSecret, Secret, Section
+from windowpane.config.section import NUMBER, GivenSecret, Section, checked_by
 from windowpane.core.names import check_project
 
 ALL_PROJECTS: Final = "*"
@@ -34,8 +34,8 @@ def _protected(url: str) -> None:
         raise ValueError("must start with https:// (http:// only on this machine)")
 
 
-def _long(secret: Secret) -> None:
-    if len(secret.value) < MINIMUM_SECRET_CHARACTERS:
+def _long(secret: SecretStr) -> None:
+    if len(secret.get_secret_value()) < MINIMUM_SECRET_CHARACTERS:
         raise ValueError(f"must have at least {MINIMUM_SECRET_CHARACTERS} characters")
 
 
@@ -47,16 +47,16 @@ def _callback(url: str) -> None:
 class OidcConfig(Section):
     """The provider that users sign in with."""
 
-    metadata_url: Annotated[str, _protected]
+    metadata_url: Annotated[str, checked_by(_protected)]
     """The provider's `/.well-known/openid-configuration`."""
-    client_id: Annotated[str, Meta(min_length=1)]
+    client_id: Annotated[str, Field(min_length=1)]
     client_secret: GivenSecret
-    cookie_secret: Annotated[Secret, _long] | None = None
+    cookie_secret: Annotated[SecretStr, checked_by(_long)] | None = None
     """Signs the cookie of a signed-in browser; by default a new one at each start, which ends every login."""
-    redirect_url: Annotated[str, _protected, _callback] | None = None
+    redirect_url: Annotated[str, checked_by(_protected), checked_by(_callback)] | None = None
     """The address that users come back to; by default `/oauth2callback` below `public_url`."""
     scope: str = "openid email profile"
-    session_hours: Annotated[float, Meta(gt=0, le=720)] = 12
+    session_hours: Annotated[float, Field(gt=0, le=720), NUMBER] = 12
     """Time after which a user has to sign in again."""
 
 
@@ -78,7 +78,7 @@ class AccessRule(Section):
     value: str | None = None
     """The value of the claim, or one of its values."""
     role: Role = "viewer"
-    projects: Annotated[tuple[str, ...], _names] = ()
+    projects: Annotated[tuple[str, ...], checked_by(_names)] = ()
     """Projects that a viewer sees: names, `*` for all, `-` for sessions without one. An admin sees all."""
 
     def _check(self) -> None:

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from msgspec import Meta, field
+from pydantic import BeforeValidator, Field, PlainValidator, SecretStr
 
-from windowpane.config.paths import default_store
-from windowpane.config.section import Count, GivenSecret, HttpUrl, Positive, Secret, Section
+from windowpane.config.paths import default_store, named_store
+from windowpane.config.section import NUMBER, Count, GivenSecret, HttpUrl, Port, Positive, Section, checked_by
 from windowpane.core.quiet_hours import QuietHours
-from windowpane.core.store_names import StoreUrl
+from windowpane.core.store_names import EXPECTED_URL, StoreName, StoreUrl
 from windowpane.core.vocabulary import Severity
+from windowpane.exceptions import ConfigurationError
+
+
+def _store_name(given: object) -> StoreName:
+    if isinstance(given, str):
+        return named_store(given, key="path")
+    if isinstance(given, Path | StoreUrl):
+        return given
+    raise ConfigurationError("path", "invalid", expected=EXPECTED_URL)
+
+
+def _paths(given: object) -> object:
+    return list(filter(None, given.split(os.pathsep))) if isinstance(given, str) else given
 
 
 class StoreConfig(Section):
     """The event store: its file, its content and its retention."""
 
-    path: Path | StoreUrl = field(default_factory=default_store)
+    path: Annotated[Path | StoreUrl, PlainValidator(_store_name, json_schema_input_type=str)] = Field(
+        default_factory=default_store
+    )
     capture: bool = False
     """Store texts too, with secrets redacted."""
     first_message_titles: bool = True
     """Title recorded sessions that have no title by their first user message, with secrets redacted."""
     retention_days: Positive = 30
-    retention_bytes: Annotated[int, Meta(gt=0)] = 2_000_000_000
+    retention_bytes: Annotated[int, Field(gt=0), NUMBER] = 2_000_000_000
     audit_key_file: Path | None = None
-    audit_old_key_files: tuple[Path, ...] = ()
+    audit_old_key_files: Annotated[tuple[Path, ...], BeforeValidator(_paths)] = ()
     """Keys that signed before the current one; they only verify. A text separates them as `PATH` does."""
 
 
@@ -43,9 +59,9 @@ class IngestConfig(Section):
     """Private key of the client's certificate, if the certificate's file does not hold it."""
     insecure: bool = False
     """Send unencrypted to other machines, too."""
-    spool_bytes: Annotated[int, Meta(ge=0)] = 256 * 2**20
+    spool_bytes: Annotated[int, Field(ge=0), NUMBER] = 256 * 2**20
     """Size of what waits on disk at most; what does not fit is dropped, and counted."""
-    timeout_seconds: Annotated[float, Meta(gt=0, le=300)] = 10
+    timeout_seconds: Annotated[float, Field(gt=0, le=300), NUMBER] = 10
     """Time for connecting, and for the answer."""
 
     def _check(self) -> None:
@@ -64,7 +80,7 @@ class Tls(Section):
 class ServerConfig(Section):
     """The metrics endpoint."""
 
-    port: Annotated[int, Meta(ge=0, le=65535)] = 9464
+    port: Port = 9464
     """0 takes a free port; so does a port that is in use."""
     address: str = "127.0.0.1"
     bearer_token: GivenSecret | None = None
@@ -76,18 +92,20 @@ class ServerConfig(Section):
 class ChannelConfig(Section):
     """One receiver of alert messages."""
 
-    url: Secret
+    url: SecretStr
     """`log://`, `alertmanager://host:port`, or any Apprise URL."""
     min_severity: Severity | None = None
     """None sends everything to the log and Alertmanager, and warnings or worse to people."""
-    quiet_hours: Annotated[str, QuietHours.parse] | None = None
+    quiet_hours: Annotated[str, checked_by(QuietHours.parse)] | None = None
     """Local time such as `22:00-07:00`: only critical alerts are sent during it, the others afterwards."""
 
 
 class NotifyConfig(Section):
     """The receivers of alert messages."""
 
-    channels: tuple[ChannelConfig, ...] = (ChannelConfig(url=Secret("log://"), min_severity="warning"),)
+    channels: tuple[ChannelConfig, ...] = Field(
+        default=({"url": "log://", "min_severity": "warning"},), validate_default=True
+    )
     test_any_address: bool = False
     """Let visitors of the dashboard send a test message to any address, and not only to a channel."""
 
@@ -97,18 +115,18 @@ class OtlpConfig(Section):
 
     endpoint: HttpUrl | None = None
     """Base URL of the receiver, such as `http://127.0.0.1:4318`."""
-    headers: dict[str, Secret] = field(default_factory=dict)
+    headers: dict[str, SecretStr] = Field(default_factory=dict)
     events: bool = True
     """Send events as log records, beside the metrics."""
-    interval_seconds: Annotated[float, Meta(ge=1)] = 60
+    interval_seconds: Annotated[float, Field(ge=1), NUMBER] = 60
     """Interval between two pushes of metrics."""
-    receive_port: Annotated[int, Meta(ge=0, le=65535)] = 4318
+    receive_port: Port = 4318
     """Port on which `windowpane serve --otlp` takes traces and logs."""
-    receive_wait_seconds: Annotated[float, Meta(ge=0, le=300)] = 10
+    receive_wait_seconds: Annotated[float, Field(ge=0, le=300), NUMBER] = 10
     """Time for which a call is held until everything that reports it has come."""
     forward: HttpUrl | None = None
     """Base URL of another collector, to which every request that is received is passed on unchanged."""
-    forward_headers: dict[str, Secret] = field(default_factory=dict)
+    forward_headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Headers added to what is passed on, such as the collector's credentials."""
 
 
@@ -126,13 +144,13 @@ def _clickhouse_url(url: str) -> None:
 class ClickHouseConfig(Section):
     """The analytical copy of the store in ClickHouse, where one is set."""
 
-    url: Annotated[str, _clickhouse_url] | None = None
+    url: Annotated[str, checked_by(_clickhouse_url)] | None = None
     """Address of the HTTP interface, such as `http://127.0.0.1:8123`."""
     user: str | None = None
-    password: Secret = Secret("")
-    database: Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "windowpane"
+    password: SecretStr = SecretStr("")
+    database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = "windowpane"
     """Database of this store's copy; it is created."""
-    cluster: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.{}-]+$")] | None = None
+    cluster: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.{}-]+$")] | None = None
     """Cluster on which the tables are created; None for one server."""
     retention_days: Count | None = None
     """Days after which the copy deletes events, turns, sessions, alerts and tools; None keeps them."""

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Final
 
-from msgspec import Meta
+from pydantic import Field, SecretStr
 
 from windowpane.config.outputs import ChannelConfig
-from windowpane.config.section import Positive, Secret, Section
+from windowpane.config.section import NUMBER, Positive, Section, checked_by
 from windowpane.core.names import check_project
 
 HASHED: Final = "sha256:"
@@ -26,23 +26,24 @@ class ProjectRetention(Section):
     """Limits of the stored sessions of a project; None for the store's own."""
 
     days: Positive | None = None
-    bytes: Annotated[int, Meta(gt=0)] | None = None
+    bytes: Annotated[int, Field(gt=0), NUMBER] | None = None
     """Part of the store's size that the project may take, by its share of the events."""
 
 
-def _strong(tokens: tuple[Secret, ...]) -> None:
+def _strong(tokens: tuple[SecretStr, ...]) -> None:
     for token in tokens:
-        digest = token.value.removeprefix(HASHED)
-        if digest != token.value and _DIGEST.fullmatch(digest) is None:
+        text = token.get_secret_value()
+        digest = text.removeprefix(HASHED)
+        if digest != text and _DIGEST.fullmatch(digest) is None:
             raise ValueError(f"a token that starts with {HASHED} must go on with 64 hexadecimal digits")
-        if len(token.value) < MINIMUM_TOKEN_CHARACTERS:
+        if len(text) < MINIMUM_TOKEN_CHARACTERS:
             raise ValueError(f"a token must have at least {MINIMUM_TOKEN_CHARACTERS} characters")
 
 
 class ProjectConfig(Section):
     """One project."""
 
-    tokens: Annotated[tuple[Secret, ...], _strong] = ()
+    tokens: Annotated[tuple[SecretStr, ...], checked_by(_strong)] = ()
     """Tokens with which agents on other hosts send sessions of this project; several, while one is replaced."""
     retention: ProjectRetention = ProjectRetention()
     channels: tuple[ChannelConfig, ...] | None = None
@@ -60,9 +61,9 @@ def check_projects(projects: dict[str, ProjectConfig]) -> None:
                 raise ValueError(f"the projects {owner!r} and {name!r} have a token in common")
 
 
-def token_digest(token: Secret) -> bytes:
+def token_digest(token: SecretStr) -> bytes:
     """Return the SHA-256 digest of a configured token."""
-    text = token.value
+    text = token.get_secret_value()
     if text.startswith(HASHED):
         return bytes.fromhex(text.removeprefix(HASHED))
     return sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
-from msgspec import Meta, field, structs
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from windowpane.config.dashboard import DashboardConfig
 from windowpane.config.outputs import (
@@ -23,7 +23,17 @@ from windowpane.config.outputs import (
     StoreConfig,
 )
 from windowpane.config.projects import ProjectConfig, ProjectRetention, check_projects
-from windowpane.config.section import Count, Document, HttpUrl, Positive, Ratio, Section, Share, Tokens
+from windowpane.config.section import (
+    NUMBER,
+    Count,
+    HttpUrl,
+    Positive,
+    Ratio,
+    Section,
+    Share,
+    Tokens,
+    checked_by,
+)
 from windowpane.core.choices import (
     HYBRID,
     JUDGE_CAPACITY,
@@ -58,6 +68,16 @@ CascadeStrategy = Literal[
     "tool_result_summarization", "progressive_summarization", "compaction", "subagent_delegation"
 ]
 """Compression strategies in the order of their cost."""
+STRATEGY_ALIASES: Final[dict[object, CascadeStrategy]] = {
+    "progressive": "progressive_summarization",
+    "conversation_compaction": "compaction",
+    "sub_agent": "subagent_delegation",
+}
+"""Names of strategies in the article that the engine follows."""
+
+
+def _strategy(given: object) -> object:
+    return STRATEGY_ALIASES.get(given, given) if isinstance(given, str) else given
 
 
 class ZoneThresholds(Section):
@@ -85,11 +105,13 @@ class EvictionWeights(Section):
     recency: Ratio = 0.30
     priority: Ratio = 0.25
     type_ttl: Ratio = 0.20
-    reference_frequency: Ratio = 0.15
+    reference_frequency: Ratio = Field(
+        default=0.15, validation_alias=AliasChoices("reference_frequency", "reference_freq")
+    )
     semantic_duplication: Ratio = 0.10
 
     def _check(self) -> None:
-        total = sum(structs.astuple(self))
+        total = sum(value for _, value in self)
         if abs(total - 1) > WEIGHT_TOLERANCE:
             raise ValueError(f"weights must sum to 1, these sum to {total:g}")
 
@@ -97,20 +119,20 @@ class EvictionWeights(Section):
 class Eviction(Section):
     """The order of eviction."""
 
-    policy: Annotated[str, partial(check_choice, "eviction.policy", choices=POLICY_NAMES)] = "hybrid"
+    policy: Annotated[str, checked_by(partial(check_choice, "eviction.policy", choices=POLICY_NAMES))] = "hybrid"
     weights: EvictionWeights = EvictionWeights()
-    type_ttl: dict[ContentType, Count] = field(default_factory=DEFAULT_LIFETIMES.copy)
+    type_ttl: dict[ContentType, Count] = Field(default_factory=DEFAULT_LIFETIMES.copy)
     """Turns after which content is stale; types that are not listed keep their default."""
     protected_types: tuple[ContentType, ...] = ("system_prompt",)
 
     @classmethod
-    def completed(cls, given: Document) -> Document:
+    def completed(cls, given: dict[Any, Any]) -> dict[Any, Any]:
         """Add the lifetimes of the types that are not listed."""
         lifetimes = given.get("type_ttl")
         return {**given, "type_ttl": DEFAULT_LIFETIMES | lifetimes} if isinstance(lifetimes, dict) else given
 
     def _check(self) -> None:
-        if self.policy != HYBRID and "weights" in self.given:
+        if self.policy != HYBRID and "weights" in self.model_fields_set:
             raise ValueError(f"weights apply to the policy {HYBRID!r}, and the policy is {self.policy!r}")
 
 
@@ -119,7 +141,7 @@ class Compression(Section):
 
     summarization_threshold_tokens: Tokens = 500
     compaction_utilization_threshold: Share = 0.90
-    cascade: dict[Share, CascadeStrategy] = field(default_factory=dict)
+    cascade: dict[Share, Annotated[CascadeStrategy, BeforeValidator(_strategy)]] = Field(default_factory=dict)
     """Utilization from which each strategy is used, low-cost ones first; empty for the engine's own order. A
     strategy that is not listed is not used."""
     background: bool = False
@@ -146,7 +168,7 @@ class Allocations(Section):
     output_reserved: Ratio = OUTPUT_SHARE
 
     def _check(self) -> None:
-        total = sum(structs.astuple(self))
+        total = sum(value for _, value in self)
         if total > 1 + WEIGHT_TOLERANCE:
             raise ValueError(f"allocations must not exceed 1, these sum to {total:g}")
 
@@ -161,7 +183,7 @@ class Budget(Section):
     """`global` enforces the window as a whole, `component` the budget of each component."""
 
     @classmethod
-    def completed(cls, given: Document) -> Document:
+    def completed(cls, given: dict[Any, Any]) -> dict[Any, Any]:
         """Fill in the shares of the profile; those of `default` are the field defaults, or a preset's."""
         profile, shares = given.get("profile", "default"), given.get("allocations") or {}
         if profile == "default" or profile not in get_args(Profile) or not isinstance(shares, dict):
@@ -191,7 +213,7 @@ class AlertThresholds(Section):
     fidelity_warning: Share | None = None
     compression_ratio_min: Positive | None = None
     tool_bloat_warning: Share | None = None
-    thresholds: dict[str, float] = field(default_factory=dict)
+    thresholds: dict[str, Annotated[float, NUMBER]] = Field(default_factory=dict)
     enable: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
 
@@ -208,22 +230,22 @@ def _function_name(model: str) -> None:
 class JudgeConfig(Section):
     """A model that judges a sample of the compressions; disabled where none is set."""
 
-    model: Annotated[str, _function_name] | None = None
+    model: Annotated[str, checked_by(_function_name)] | None = None
     """A callable `(system, user) -> text`, sync or async, as `module:function` or `file.py:function`; it is
     imported when the first manager is made."""
     sample_rate: Ratio = 0.1
     """Share of the compressions that are judged."""
     max_calls: Count | None = None
     """Maximum calls of the model per process, over all its sessions; None for no limit."""
-    questions: Annotated[int, Meta(ge=1, le=MAXIMUM_QUESTIONS)] = MAXIMUM_QUESTIONS
+    questions: Annotated[int, Field(ge=1, le=MAXIMUM_QUESTIONS), NUMBER] = MAXIMUM_QUESTIONS
     """Maximum questions per compression."""
     writes_questions: bool = False
     """Let the model write the questions; otherwise they are made from facts."""
-    replicates: Annotated[int, Meta(ge=MINIMUM_REPLICATES)] = MINIMUM_REPLICATES
+    replicates: Annotated[int, Field(ge=MINIMUM_REPLICATES), NUMBER] = MINIMUM_REPLICATES
     """Number of times each question is put to the model."""
-    capacity: Annotated[int, Meta(ge=1, le=1_000)] = JUDGE_CAPACITY
+    capacity: Annotated[int, Field(ge=1, le=1_000), NUMBER] = JUDGE_CAPACITY
     """Compressions that wait for the judge at most; any more are not judged."""
-    timeout_seconds: Annotated[float, Meta(gt=0, le=3_600)] = 60.0
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600), NUMBER] = 60.0
     """Timeout of one call."""
 
 
@@ -261,7 +283,7 @@ class Config(Section):
 
     max_context_tokens: Tokens | None = None
     """Size of the window; overrides the catalog of models."""
-    preset: Annotated[str, partial(check_choice, "preset", choices=PRESET_NAMES)] | None = None
+    preset: Annotated[str, checked_by(partial(check_choice, "preset", choices=PRESET_NAMES))] | None = None
     """Another system's numbers, order and wording for every managed session; keys that are set override it."""
     pressure: Pressure = Pressure()
     eviction: Eviction = Eviction()
@@ -269,7 +291,7 @@ class Config(Section):
     budget: Budget = Budget()
     cross_window: CrossWindow = CrossWindow()
     health_monitoring: HealthMonitoring = HealthMonitoring()
-    store: StoreConfig = field(default_factory=StoreConfig)
+    store: StoreConfig = Field(default_factory=StoreConfig)
     ingest: IngestConfig = IngestConfig()
     server: ServerConfig = ServerConfig()
     notify: NotifyConfig = NotifyConfig()
@@ -277,14 +299,14 @@ class Config(Section):
     clickhouse: ClickHouseConfig = ClickHouseConfig()
     public_url: HttpUrl | None = None
     """Address of the dashboard, for links in messages."""
-    project: Annotated[str, partial(check_project, "project")] = ""
+    project: Annotated[str, checked_by(partial(check_project, "project"))] = ""
     """The project that this process's sessions belong to; empty for none."""
-    projects: Annotated[dict[str, ProjectConfig], check_projects] = field(default_factory=dict)
+    projects: Annotated[dict[str, ProjectConfig], checked_by(check_projects)] = Field(default_factory=dict)
     """Projects by name, with their tokens, retention and receivers of alerts."""
     dashboard: DashboardConfig = DashboardConfig()
     cost_budgets: tuple[CostBudget, ...] = ()
     """Budgets of a day, each with the alerts `cost_yellow`, `cost_orange` and `cost_red`."""
-    session_label: Annotated[int, Meta(ge=0, le=1_000)] = 0
+    session_label: Annotated[int, Field(ge=0, le=1_000), NUMBER] = 0
     """Number of sessions that also get gauges with a `session` label, fullest first."""
 
     def thresholds(self) -> Thresholds | None:

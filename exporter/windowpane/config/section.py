@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, dataclass_transform
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, field, structs
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from windowpane.core.limits import MAXIMUM_TOKENS
 
-Document = dict[str, Any]
-KeyPath = tuple[str | int, ...]
 
-Ratio = Annotated[float, Meta(ge=0, le=1)]
-Share = Annotated[float, Meta(gt=0, le=1)]
-Positive = Annotated[float, Meta(gt=0)]
-Count = Annotated[int, Meta(ge=1)]
-Tokens = Annotated[int, Meta(ge=1, le=MAXIMUM_TOKENS)]
+def _number(given: object) -> object:
+    if isinstance(given, bool):  # YAML reads `yes` and `on` as true
+        raise ValueError(f"{str(given).lower()} is not a number")  # noqa: TRY004  # Pydantic collects it
+    if isinstance(given, str) and "e" in given.lower():  # YAML reads `1e3` as text
+        with suppress(ValueError):
+            return float(given)
+    return given
+
+
+NUMBER = BeforeValidator(_number)
+"""Beside `int` or `float` in the type of a key: no boolean is a number."""
+
+Ratio = Annotated[float, Field(ge=0, le=1), NUMBER]
+Share = Annotated[float, Field(gt=0, le=1), NUMBER]
+Positive = Annotated[float, Field(gt=0), NUMBER]
+Count = Annotated[int, Field(ge=1), NUMBER]
+Port = Annotated[int, Field(ge=0, le=65535), NUMBER]
+Tokens = Annotated[int, Field(ge=1, le=MAXIMUM_TOKENS), NUMBER]
+
+
+def checked_by(check: Callable[[Any], object]) -> AfterValidator:
+    """Return the validator of a key about whose values *check* raises `ValueError`."""
+
+    def validate(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(validate)
 
 
 def _http_url(url: str) -> None:
@@ -32,57 +54,44 @@ def _http_url(url: str) -> None:
         raise ValueError("must not hold a user or password; credentials have separate keys")
 
 
-HttpUrl = Annotated[str, _http_url]
+HttpUrl = Annotated[str, checked_by(_http_url)]
 
 
-class Secret:
-    """A text that is not shown."""
-
-    def __init__(self, value: str) -> None:
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"Secret({'***' if self.value else ''!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other.value == self.value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-
-def _not_empty(secret: Secret) -> None:
-    if not secret.value:
+def _not_empty(secret: SecretStr) -> None:
+    if not secret.get_secret_value():
         raise ValueError("must not be empty")
 
 
-GivenSecret = Annotated[Secret, _not_empty]
+GivenSecret = Annotated[SecretStr, checked_by(_not_empty)]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Section(Struct, frozen=True, dict=True):
+class Section(BaseModel):
     """Base of all sections: immutable values under their keys.
 
-    `windowpane.config.reading` makes one of a mapping. In the type of a key, `Meta` bounds its value, and a
-    function raises `ValueError` about it.
+    `model_fields_set` has the keys that any layer set, even with the default value.
     """
 
-    given: ClassVar[frozenset[str]] = frozenset()
-    """Keys that any layer set, even with the default value."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def completed(cls, given: Document) -> Document:
+    def completed(cls, given: dict[Any, Any]) -> dict[Any, Any]:
         """Return the mapping that a section is made of, where one key decides about others."""
         return given
 
     def _check(self) -> None:
         """Raise `ValueError` where valid values contradict each other."""
 
-    def replaced(self, **changes: Any) -> Self:
-        """Return the section with other values, which count as given."""
-        section = structs.replace(self, **changes)
-        structs.force_setattr(section, "given", self.given | changes.keys())
-        return section
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, given: object) -> object:
+        if given is None:  # every line of the section is commented out
+            given = {}
+        return cls.completed(dict(given)) if isinstance(given, Mapping) else given
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        self._check()
+        return self
 
 
 def is_set(section: Section, key: str) -> bool:
@@ -90,15 +99,4 @@ def is_set(section: Section, key: str) -> bool:
     *above, last = key.split(".")
     for part in above:
         section = getattr(section, part)
-    return last in section.given
-
-
-def contains(document: object, key: KeyPath) -> bool:
-    """Return whether nested mappings and lists hold a value under *key*; never for the empty key."""
-    for part in key:
-        if isinstance(document, Sequence):
-            document = dict(enumerate(document))
-        if not isinstance(document, Mapping) or part not in document:
-            return False
-        document = document[part]
-    return bool(key)
+    return last in section.model_fields_set

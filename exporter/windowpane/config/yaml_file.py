@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from windowpane.config.section import Document, KeyPath, contains
 from windowpane.exceptions import ConfigurationError
+
+Document = dict[str, Any]
+KeyPath = tuple[str | int, ...]
 
 
 class _Loader(yaml.SafeLoader):
@@ -53,11 +56,12 @@ def _compose(path: Path) -> yaml.Node | None:
         raise ConfigurationError(str(path), f"cannot be read ({error})", expected="a YAML file") from None
     try:
         tree = yaml.compose(text, Loader=_Loader)
-        _check_keys(path, tree, (), set())
+        duplicates = list(_duplicates(path, tree, (), set()))
     except yaml.YAMLError as error:
         raise _syntax_error(path, error) from None
     except RecursionError:
         raise _too_deep(path) from None
+    ConfigurationError.raise_all(duplicates)
     return tree
 
 
@@ -67,6 +71,18 @@ def parse_value(text: str) -> object:
         return yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader
     except (yaml.YAMLError, RecursionError):
         raise ValueError("not a YAML value") from None
+
+
+def contains(document: object, key: KeyPath) -> bool:
+    """Return whether nested mappings and lists hold a value under *key*; never for the empty key."""
+    for part in key:
+        if isinstance(document, Sequence):
+            document = dict(enumerate(document))
+        values = {str(name): value for name, value in document.items()} if isinstance(document, Mapping) else {}
+        if str(part) not in values:
+            return False
+        document = values[str(part)]
+    return bool(key)
 
 
 def _too_deep(path: Path) -> ConfigurationError:
@@ -80,8 +96,10 @@ def _syntax_error(path: Path, error: yaml.YAMLError) -> ConfigurationError:
     return ConfigurationError(f"{path}{line}", f"not YAML: {problem}", expected="a YAML mapping")
 
 
-def _check_keys(path: Path, node: yaml.Node | None, above: KeyPath, visited: set[int]) -> None:
-    """Raise `ConfigurationError` for a key that one mapping holds twice: YAML would drop one of the two."""
+def _duplicates(
+    path: Path, node: yaml.Node | None, above: KeyPath, visited: set[int]
+) -> Iterator[ConfigurationError]:
+    """Yield an error for each key that one mapping holds twice: YAML would drop one of the two."""
     if id(node) in visited:  # an alias
         return
     visited.add(id(node))
@@ -94,12 +112,12 @@ def _check_keys(path: Path, node: yaml.Node | None, above: KeyPath, visited: set
             if name in lines:
                 dotted = ".".join(map(str, (*above, name)))
                 problem = f"is set twice, first in line {lines[name]}"
-                raise ConfigurationError(f"{path}:{line}: {dotted}", problem, expected="each key once")
-            lines[name] = line
-            _check_keys(path, value, (*above, name), visited)
+                yield ConfigurationError(f"{path}:{line}: {dotted}", problem, expected="each key once")
+            lines.setdefault(name, line)
+            yield from _duplicates(path, value, (*above, name), visited)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            _check_keys(path, value, (*above, index), visited)
+            yield from _duplicates(path, value, (*above, index), visited)
 
 
 def _construct(path: Path, tree: yaml.Node) -> Document:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from windowpane.config.loading import Layers
+from windowpane.config.layers import Layers
+from windowpane.config.loading import validated
 from windowpane.config.schema import Config
 from windowpane.core.limits import Thresholds
 from windowpane.evaluation.replay import (
@@ -123,7 +124,7 @@ def test_the_configuration_of_a_run_can_be_used_as_it_is(tmp_path: Any) -> None:
     setup = ReplaySetup(16_384, policy="lru", thresholds=Thresholds(0.4, 0.6, 0.8))
     file = tmp_path / "windowpane.yaml"
     file.write_text(setup.as_yaml(), encoding="utf-8")
-    config = Layers.read(file, environ={}, arguments=None).validated(Config)
+    config = validated(Config, Layers.read(file, environ={}))
 
     assert config.max_context_tokens == 16_384
     assert config.eviction.policy == "lru"
@@ -138,7 +139,7 @@ def test_a_preset_manages_by_its_own_numbers(prepared: PreparedRecording, tmp_pa
     run = simulate(prepared, setup)
     file = tmp_path / "windowpane.yaml"
     file.write_text(setup.as_yaml(), encoding="utf-8")
-    config = Layers.read(file, environ={}, arguments=None).validated(Config)
+    config = validated(Config, Layers.read(file, environ={}))
 
     assert run.measures.removed_tokens > 0
     assert run.measures.tokens_sent < simulate(prepared, ReplaySetup(1_000_000)).measures.tokens_sent

@@ -72,10 +72,15 @@ def test_an_address_beyond_loopback_needs_protection(
 def test_a_certificate_of_the_server_alone_is_not_a_permission(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificate=certificates / "cert.pem", key=certificates / "key.pem")
     with pytest.raises(ConfigurationError, match="from other machines"):
         start(Routes(registry), host="0.0.0.0", port=0, tls=tls)
-    with start(Routes(registry), host="0.0.0.0", port=0, tls=Tls(tls.certificate, tls.key, tls.certificate)):
+    with start(
+        Routes(registry),
+        host="0.0.0.0",
+        port=0,
+        tls=Tls(certificate=tls.certificate, key=tls.key, client_ca=tls.certificate),
+    ):
         pass
 
 
@@ -146,11 +151,11 @@ def https_status(server: RunningServer, certificates: Path, *, with_certificate:
 def test_tls_with_and_without_client_certificates(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificate=certificates / "cert.pem", key=certificates / "key.pem")
     with start(Routes(registry), port=0, tls=tls) as server:
         assert server.url.startswith("https://")
         assert https_status(server, certificates, with_certificate=False) == 200
-    mutual = Tls(tls.certificate, tls.key, client_ca=certificates / "cert.pem")
+    mutual = Tls(certificate=tls.certificate, key=tls.key, client_ca=certificates / "cert.pem")
     with start(Routes(registry), port=0, tls=mutual) as server:
         assert https_status(server, certificates, with_certificate=True) == 200
         with pytest.raises((ssl.SSLError, OSError)):
@@ -160,7 +165,7 @@ def test_tls_with_and_without_client_certificates(
 def test_a_client_without_handshake_blocks_no_other(
     start: Start, registry: CollectorRegistry, certificates: Path
 ) -> None:
-    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificate=certificates / "cert.pem", key=certificates / "key.pem")
     with (
         start(Routes(registry), port=0, tls=tls) as server,
         socket.create_connection((server.host, server.port), timeout=5),

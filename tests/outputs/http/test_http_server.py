@@ -221,7 +221,7 @@ def test_a_real_prometheus_discovers_scrapes_and_answers(
     tmp_path: Path,
 ) -> None:
     targets: list[Target] = []
-    tls = Tls(certificates / "cert.pem", certificates / "key.pem")
+    tls = Tls(certificate=certificates / "cert.pem", key=certificates / "key.pem")
     with (
         start(Routes(registry, targets=lambda: targets), port=0) as server,
         start(Routes(registry_of()), port=0, tls=tls) as protected,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from otlp_receiver import Receiver, record_attributes
+from pydantic import SecretStr
 
 from windowpane.config.outputs import OtlpConfig
-from windowpane.config.section import Secret
 from windowpane.core.events import (
     PAYLOADS,
     AlertFired,
@@ -291,7 +291,9 @@ def test_an_event_without_a_record_is_counted_alone(receiver: Receiver) -> None:
 
 
 def test_metrics_and_events_have_the_same_resource(receiver: Receiver) -> None:
-    config = OtlpConfig(endpoint=receiver.url, headers={"x-scope-orgid": Secret("team")}, interval_seconds=3_600)
+    config = OtlpConfig(
+        endpoint=receiver.url, headers={"x-scope-orgid": SecretStr("team")}, interval_seconds=3_600
+    )
     sink = OtlpSink(config, sources=tuple, count_drops=lambda *_: None)
     sink.write(turns(1))
     sink.close()

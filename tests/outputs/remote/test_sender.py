@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from scripted_server import Reply, ScriptedServer, session, stored
 
 from windowpane.config.outputs import IngestConfig
-from windowpane.config.section import Secret
 from windowpane.core.digests import KEY_BYTES, keyed_digester
 from windowpane.core.events import BlockAdded, Event, TelemetryDropped
 from windowpane.core.protocols import EventsSkippedError
@@ -346,9 +346,9 @@ def test_a_batch_that_is_too_large_is_halved(server: ScriptedServer, make_sink: 
 @pytest.mark.parametrize(
     "senders",
     [
-        ({"token": Secret("shop")}, {"token": Secret("bank")}, {"token": Secret("shop")}),
-        ({"project": "shop"}, {"project": "bank"}, {"project": "shop", "token": Secret("replaced")}),
-        ({"token": Secret("shop")}, {}, {"token": Secret("shop")}),
+        ({"token": SecretStr("shop")}, {"token": SecretStr("bank")}, {"token": SecretStr("shop")}),
+        ({"project": "shop"}, {"project": "bank"}, {"project": "shop", "token": SecretStr("replaced")}),
+        ({"token": SecretStr("shop")}, {}, {"token": SecretStr("shop")}),
     ],
 )
 def test_what_waits_of_one_project_is_not_sent_for_another(
@@ -380,7 +380,7 @@ def test_what_waits_from_before_a_token_was_configured_is_sent(
 ) -> None:
     Spool(files, keys=AuditKeys(), redact=None).write(session("s", range(20)))
 
-    make_sink(server.url, token=Secret("shop"))
+    make_sink(server.url, token=SecretStr("shop"))
 
     wait_until(lambda: not list(files.parent.glob("*.spool-*.jsonl")), what="the file's end")
     assert server.numbers() == list(range(20))
@@ -455,7 +455,7 @@ def test_texts_are_sent_redacted_and_only_where_they_are_captured(
 
 def test_a_wrong_token_loses_nothing(server: ScriptedServer, make_sink: MakeSink) -> None:
     server.respond = lambda _: Reply(401)
-    settings = IngestConfig(token=Secret("a wrong token"))
+    settings = IngestConfig(token=SecretStr("a wrong token"))
     sink = make_sink(server.url, token=settings.token)
     sink.write(session("s", range(3)))
     with pytest.raises(StoreError, match="401: it does not accept the token; set WINDOWPANE_INGEST_TOKEN"):

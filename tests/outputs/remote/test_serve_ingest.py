@@ -197,10 +197,9 @@ def encrypted(certificates: Path, tmp_path: Path) -> Iterator[tuple[str, SqliteS
     store = SqliteStore(tmp_path / "server.db")
     commits = GroupCommit(store)
     commits.start()
-    files = certificates / "cert.pem", certificates / "key.pem"
-    with start_asgi_server(
-        Routes(posts=IngestEndpoint(commits).posts), port=0, tls=Tls(*files, client_ca=files[0])
-    ) as server:
+    certificate, key = certificates / "cert.pem", certificates / "key.pem"
+    tls = Tls(certificate=certificate, key=key, client_ca=certificate)
+    with start_asgi_server(Routes(posts=IngestEndpoint(commits).posts), port=0, tls=tls) as server:
         yield f"https://127.0.0.1:{server.port}", store
     commits.close()
     store.close()
@@ -260,7 +259,7 @@ def test_the_token_comes_from_the_environment_and_is_never_shown() -> None:
     )
 
     assert config.ingest.token is not None
-    assert config.ingest.token.value == "12345"
+    assert config.ingest.token.get_secret_value() == "12345"
     assert "12345" not in repr(config)
 
 

@@ -66,7 +66,7 @@ def test_the_alerts_of_a_project_go_to_its_channels(tmp_path: Path, setting: str
             "projects": {"shop": {"channels": channel}, "quiet": {"channels": []}, "docs": {}},
         }
         config = load_config(environ={}, arguments=settings)
-        assert [one.url.value for one in config.channels()] == [url, url]
+        assert [one.url.get_secret_value() for one in config.channels()] == [url, url]
         notifier = configured_notifier(config, outbox=None, emit=lambda _batch: None, store=store)
         for session, project in (("stated", "shop"), ("silent", "quiet"), ("plain", "docs"), ("odd", "x{y='z'}")):
             notifier.write([event(session, SessionDescribed(project=project))])

@@ -58,5 +58,5 @@ def test_the_database_is_a_name(name):
 def test_the_password_is_text_and_is_not_shown():
     config = load_config(environ={"WINDOWPANE_CLICKHOUSE_PASSWORD": "0123"})
 
-    assert config.clickhouse.password.value == "0123"
+    assert config.clickhouse.password.get_secret_value() == "0123"
     assert "0123" not in repr(config)

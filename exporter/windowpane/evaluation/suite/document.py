@@ -11,11 +11,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, field
+from pydantic import ConfigDict, Field
 
-from windowpane.config.loading import Layers
-from windowpane.config.reading import fields_of
-from windowpane.config.section import Document, Ratio, Section
+from windowpane.config.layers import Layers
+from windowpane.config.loading import validated
+from windowpane.config.section import NUMBER, Ratio, Section
 from windowpane.core.protocols import TokenCounter
 from windowpane.core.window.blocks import Block
 from windowpane.exceptions import ConfigurationError
@@ -27,18 +27,11 @@ from windowpane.sources.transcripts.formats.exchanges.contents import contents_o
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.sources.transcripts.records import ContentAdded, Record, SessionOpened
 
-Text = Annotated[str, Meta(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
 
 
 class _Section(Section):
-    @classmethod
-    def completed(cls, given: Document) -> Document:
-        """Read a number as a text where one is expected, as in `expected: 30`."""
-        texts = {name for name, key in fields_of(cls).items() if key.type in (str, str | None, Text)}
-        return {
-            key: str(value) if key in texts and type(value) in (int, float) else value
-            for key, value in given.items()
-        }
+    model_config = ConfigDict(coerce_numbers_to_str=True)  # as in `expected: 30`
 
 
 class QuestionEntry(_Section):
@@ -87,18 +80,18 @@ class CaseEntry(_Section):
             raise ValueError("original is empty")
 
 
-class Suite(_Section, kw_only=True):
+class Suite(_Section):
     """A fidelity suite."""
 
     version: Literal[1] = 1
     name: Text
     minimum_score: Ratio = 0.85
-    dimensions: dict[Dimension, Ratio] = field(default_factory=dict)
+    dimensions: dict[Dimension, Ratio] = Field(default_factory=dict)
     """Minimum score of each dimension, beside that of the whole."""
-    summary_tokens: Annotated[int, Meta(ge=50)] = 1_000
-    rounds: Annotated[int, Meta(ge=1, le=20)] = 1
+    summary_tokens: Annotated[int, Field(ge=50), NUMBER] = 1_000
+    rounds: Annotated[int, Field(ge=1, le=20), NUMBER] = 1
     """Number of successive compressions, each of the summary so far and the next part of the text."""
-    cases: Annotated[tuple[CaseEntry, ...], Meta(min_length=1)]
+    cases: Annotated[tuple[CaseEntry, ...], Field(min_length=1)]
 
     def _check(self) -> None:
         names = [case.name for case in self.cases]
@@ -109,7 +102,7 @@ class Suite(_Section, kw_only=True):
 
 def load_suite(path: Path) -> Suite:
     """Load the suite in *path*. Raises `ConfigurationError` about an invalid key or a missing file."""
-    suite = Layers.read(path, environ={}).validated(Suite)
+    suite = validated(Suite, Layers.read(path, environ={}))
     for index, case in enumerate(suite.cases):
         file = case.original_file or (case.session.file if case.session else None)
         if file is not None and not (path.parent / file).is_file():

@@ -79,7 +79,7 @@ class OtlpSink:
         from windowpane.outputs.otlp.logs import EventLogs, logs_exporter
         from windowpane.outputs.otlp.metrics import OtelMetrics, metrics_exporter
 
-        headers = {name: value.value for name, value in self._config.headers.items()} or None
+        headers = {name: value.get_secret_value() for name, value in self._config.headers.items()} or None
         resource, forms = process_resource(), forms_of(os.environ)
         self._metrics = OtelMetrics(
             *self._sources(),

@@ -61,7 +61,7 @@ class RemoteSink:
         self._count_drops = internal.record_drop
         self._delivery = Delivery(
             address,
-            token=None if settings.token is None else settings.token.value,
+            token=None if settings.token is None else settings.token.get_secret_value(),
             tls=tls,
             timeout_seconds=settings.timeout_seconds,
             record_seconds=internal.record_store_write,
@@ -148,7 +148,7 @@ def waiting_base(files: Path, settings: IngestConfig, project: str) -> Path:
     """
     sender = f"project {project}" if project else ""
     if not sender and settings.token is not None:
-        sender = f"token {settings.token.value}"
+        sender = f"token {settings.token.get_secret_value()}"
     if not sender and settings.certificate is not None:
         sender = f"certificate {settings.certificate}"
     return files.with_name(f"{files.name}-{sha256(sender.encode()).hexdigest()[:12]}") if sender else files

@@ -108,7 +108,7 @@ class MetricsSink:
             registry=registry_of(*self.sources),
             health=self._health,
             targets=self._targets,
-            bearer_token=None if token is None else token.value,
+            bearer_token=None if token is None else token.get_secret_value(),
         )
         server = start_http_server(
             routes, host=settings.address, port=settings.port, tls=settings.tls, insecure=settings.insecure

@@ -57,7 +57,7 @@ def configured_notifier(
 
 
 def _channel(configured: ChannelConfig, project: str) -> Channel:
-    channel = channel_for(configured.url.value, min_severity=configured.min_severity)
+    channel = channel_for(configured.url.get_secret_value(), min_severity=configured.min_severity)
     return ProjectChannel(channel, project) if project else channel
 
 

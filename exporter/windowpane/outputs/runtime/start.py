@@ -15,14 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec import structs
-
 from windowpane.alerts.engine import AlertEngine
 from windowpane.alerts.rules import configured
 from windowpane.config.loading import load_config
 from windowpane.config.paths import local_base
 from windowpane.config.schema import Config
-from windowpane.config.section import Section
 from windowpane.core.events import Event
 from windowpane.core.protocols import Digester
 from windowpane.core.redaction import redact
@@ -167,7 +164,7 @@ class Runtime:
 
     def warn_of_other_settings(self, config: Config) -> None:
         """Warn that *config* differs from the settings of these outputs, by the names of the settings."""
-        names = _different_settings(structs.asdict(self.config), structs.asdict(config))
+        names = _different_settings(self.config.model_dump(), config.model_dump())
         if names:
             _log.warning(
                 "windowpane.start() has no effect: the outputs of this process run with other values of %s; call "
@@ -335,10 +332,7 @@ def _different_settings(one: Mapping[str, Any], other: Mapping[str, Any], prefix
     """Return the dotted names of the settings that differ."""
     names = []
     for key in sorted(one.keys() | other.keys()):
-        value, other_value = (
-            structs.asdict(value) if isinstance(value, Section) else value
-            for value in (one.get(key), other.get(key))
-        )
+        value, other_value = one.get(key), other.get(key)
         if isinstance(value, Mapping) and isinstance(other_value, Mapping):
             names += _different_settings(value, other_value, f"{prefix}{key}.")
         elif value != other_value:

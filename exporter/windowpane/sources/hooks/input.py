@@ -1,6 +1,6 @@
 """The input of a hook: the document on its standard input, and the configured store.
 
-The store is found without loading the configuration where that is possible.
+The store is found without the schema of the configuration, which is slow to load.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ def configured_store(name: str | None = None) -> str:
     if name:
         return os.path.expanduser(name if ":" not in name else _file_of(name))  # noqa: PTH111  # pathlib is slow
     if any(variable.startswith(("WINDOWPANE_CONFIG", "WINDOWPANE_STORE__")) for variable in os.environ):
-        from windowpane.config.loading import load_config
-        from windowpane.core.store_names import full_name
+        from windowpane.config.layers import Layers
 
-        return full_name(load_config().store.path)
+        store = Layers.read(None).document.get("store") or {}
+        if path := store.get("path"):
+            return os.path.expanduser(_file_of(path))  # noqa: PTH111  # pathlib is slow
     from windowpane.config.user_folder import user_folder
 
     return os.path.join(user_folder(), "windowpane.db")  # noqa: PTH118

@@ -41,6 +41,6 @@ def _connection(config: ClickHouseConfig, *, writes: bool) -> ClickHouse:
         config.url,
         database=config.database,
         user=config.user,
-        password=config.password.value,
+        password=config.password.get_secret_value(),
         settings=WRITING if writes else reading,
     )
