@@ -36,12 +36,11 @@ OPTIONAL_LIBRARIES = (
     "mcp",
     "opentelemetry",
     "pyarrow",
-    "pydantic",
     "openai",
     "anthropic",
     "langchain",
 )
-SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "rich", "tiktoken", "yaml")
+SLOW_LIBRARIES = (*OPTIONAL_LIBRARIES, "pydantic", "rich", "tiktoken", "yaml")
 """Each costs tens of milliseconds or more to import, so none may be pulled in by `import windowpane`."""
 
 GRAB_BAGS = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
