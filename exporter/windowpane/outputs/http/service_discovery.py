@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterable
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Final
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
+
+from pydantic import BaseModel
 
 from windowpane.effects.processes import is_running
 from windowpane.outputs.http.http_server import host_and_port
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 _NO_PROXY: Final = build_opener(ProxyHandler({}))
 """Ignores the proxies of the environment: only servers of this machine are requested."""
 _MAXIMUM_BYTES: Final = 100_000
+
+
+class Health(BaseModel):
+    """What `/healthz` reports; a server reports more."""
+
+    status: str = ""
 
 
 def running_targets(endpoints: Iterable[Endpoint]) -> list[Target]:
@@ -60,7 +67,6 @@ def reported_health(url: str, *, timeout_seconds: float) -> str:
     """Return the status that `/healthz` at *url* reports on this machine; empty if that cannot be read."""
     try:
         with _NO_PROXY.open(url, timeout=timeout_seconds) as response:
-            document = json.loads(response.read(_MAXIMUM_BYTES))
+            return Health.model_validate_json(response.read(_MAXIMUM_BYTES)).status
     except (OSError, HTTPException, ValueError):
         return ""
-    return str(document.get("status", "")) if isinstance(document, dict) else ""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from pydantic import BaseModel, ConfigDict
 
 from windowpane.core.codec import encode
 from windowpane.core.decoders import json_decoder
@@ -39,16 +40,20 @@ class Record(NamedTuple):
     event: Event | None
 
 
-class RefusedRecord(msgspec.Struct, frozen=True):
+class RefusedRecord(BaseModel):
     """A record that the server does not take, now or later."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
 
     record: int
     """Its number in the batch, from 1."""
     problem: str
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(BaseModel):
     """The server's answer to a batch."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
 
     stored: int
     """Events that were new."""
@@ -98,7 +103,7 @@ def read_batch(body: bytes) -> ReadBatch:
         try:
             item = _read(line)
         except EventFormatError as error:
-            read.refused.append(RefusedRecord(number, str(error)))
+            read.refused.append(RefusedRecord(record=number, problem=str(error)))
             continue
         if isinstance(item, CapturedText):
             read.texts.append(item)

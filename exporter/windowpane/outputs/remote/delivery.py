@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from pydantic import ValidationError
 
-from windowpane.core.decoders import decode_json
 from windowpane.core.events import Event
 from windowpane.core.version import package_version
 from windowpane.effects.error_boundary import ErrorBoundary
@@ -153,8 +153,8 @@ def _outcome_of(response: HttpResponse) -> Outcome | None:
     if response.status not in (_OK, _UNPROCESSED):
         return None
     try:
-        return decode_json(response.body, Outcome)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Outcome.model_validate_json(response.body)
+    except ValidationError:
         return None
 
 

@@ -56,12 +56,17 @@ class IngestEndpoint:
             return Response(error.status, body, JSON, error.headers)
         refused = [
             *batch.refused,
-            *(RefusedRecord(batch.records[event.position], event.problem) for event in receipt.refused),
+            *(
+                RefusedRecord(record=batch.records[event.position], problem=event.problem)
+                for event in receipt.refused
+            ),
         ]
         repeated = len(batch.events) - receipt.stored - len(receipt.refused)
-        outcome = Outcome(receipt.stored, repeated, tuple(sorted(refused, key=lambda one: one.record)))
+        outcome = Outcome(
+            stored=receipt.stored, repeated=repeated, refused=tuple(sorted(refused, key=lambda one: one.record))
+        )
         taken = len(batch.events) + len(batch.texts) - len(receipt.refused)
-        return Response(200 if taken or not refused else _UNPROCESSED, msgspec.json.encode(outcome), JSON)
+        return Response(200 if taken or not refused else _UNPROCESSED, outcome.model_dump_json().encode(), JSON)
 
 
 def _read(request: PostRequest) -> ReadBatch:
