@@ -24,7 +24,7 @@ _MAXIMUM_BYTES: Final = 100_000
 
 
 class Health(BaseModel):
-    """What `/healthz` reports; a server reports more."""
+    """The part of `/healthz` that is read."""
 
     status: str = ""
 
