@@ -49,7 +49,8 @@ class ConfigurationError(WindowpaneError, ValueError):
         self.expected = expected
         self.others = others
         message = f"{path}: {problem}" + (f"; expected {expected}" if expected else "")
-        super().__init__("\n".join([message, *map(str, others)]))
+        printable = message.encode("utf-8", "backslashreplace").decode()  # a variable may hold any bytes
+        super().__init__("\n".join([printable, *map(str, others)]))
 
     @classmethod
     def raise_all(cls, errors: Sequence[ConfigurationError]) -> None:

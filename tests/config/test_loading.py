@@ -402,9 +402,10 @@ def keys_of(settings: type[Section], path: tuple[str, ...] = ()) -> Iterator[tup
                 yield from keys_of(kind, (*path, name))
 
 
+NOT_UTF8 = "\udcff"
 ODD_VALUES = (
     None, True, 1, -1, 1.5, math.nan, "x", "", "\0", b"x", [], [1], [None], {}, {"a": 1}, {1: 2}, {None: None},
-    object(), set(), 10**400, Path("x"), date(2026, 1, 1),
+    object(), set(), 10**400, Path("x"), date(2026, 1, 1), NOT_UTF8, [NOT_UTF8], {NOT_UTF8: 1},
 )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def test_a_resumed_goal_outlasts_an_empty_window(tmp_path: Path) -> None:
         assert window.task.goal == "Port it"
 
 
-def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp_path: Path) -> None:
+def test_the_generation_before_a_checkpoint_with_a_record_that_is_none_is_used(tmp_path: Path) -> None:
     with session(tmp_path, RecordingSink()) as window:
         window.task.complete("step")
     path = tmp_path / "task.json"
@@ -86,12 +86,12 @@ def test_a_checkpoint_from_elsewhere_with_a_record_that_is_none_is_put_aside(tmp
     path.write_bytes(encode({**document, "checksum": checksum(document)}))
     sink = RecordingSink()
     with session(tmp_path, sink) as window:
-        assert (window.task.resumed, window.task.subtasks) == (None, {})
+        assert window.task.resumed is not None
+        assert (window.task.resumed.version, window.task.subtasks) == (document["version"] - 1, {"step": "done"})
         window.task.complete("anew")
 
-    assert [(event.version, "maybe" in event.reason) for event in sink.of(CheckpointRejected)] == [
-        (document["version"], True)
-    ]
+    [rejected] = sink.of(CheckpointRejected)
+    assert "task.subtasks.0.status: invalid; expected 'planned', 'in_progress' or 'done'" in rejected.reason
     assert sink.of(CheckpointSaved)
 
 
@@ -127,9 +127,15 @@ def test_a_checkpoint_of_a_machine_whose_clock_is_ahead_has_no_negative_age(tmp_
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"schema": 2}, "schema 2, expected 1"),
-        ({"version": "3"}, "version is '3', expected a number"),
-        ({"window_id": True}, "window_id is True, expected a number"),
+        ({"schema": 2}, "schema: invalid; expected 1"),
+        ({"version": "3"}, "version: invalid; expected a valid integer"),
+        ({"window_id": True}, "window_id: invalid; expected a valid integer"),
+        (
+            {"sections": 5, "goal": None},
+            "goal: invalid; expected a valid string; sections: invalid; expected a mapping",
+        ),
+        ({"sections": {"errors": "x"}}, "sections.errors: invalid; expected a list"),
+        ({"environment": {"commit": ["a"]}}, "environment.commit: invalid; expected a valid string"),
     ],
 )
 def test_what_another_release_or_program_wrote_is_refused_though_its_checksum_holds(

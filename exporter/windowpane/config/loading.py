@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args
@@ -15,23 +14,12 @@ from windowpane.config.schema import Config
 from windowpane.config.section import Section, is_set
 from windowpane.core.choices import FIXED_BY_PRESET, MERGING_POLICIES
 from windowpane.core.limits import EVICT_RATIO
+from windowpane.core.validation import described
 from windowpane.exceptions import ConfigurationError
 
 AnySection = TypeVar("AnySection", bound=Section)
 
 COMPACT_RATIO: Final = "compression.compaction_utilization_threshold"
-_EXPECTED: Final = {
-    "missing": ("missing", "a value"),
-    "invalid_key": ("invalid", "a name as key"),
-    "model_type": ("invalid", "a mapping"),
-    "dict_type": ("invalid", "a mapping"),
-    "tuple_type": ("invalid", "a list"),
-    "path_type": ("invalid", "a path"),
-}
-"""Problem and expectation of errors that Pydantic describes in terms of Python."""
-_DESCRIPTION: Final = re.compile(
-    r"(?:Input|Value|String|Tuple) should (?:be |have |match )?(.*?)(?:, (?:unable|got) .*)?"
-)
 
 
 def load_config(
@@ -77,22 +65,13 @@ def validated(kind: type[AnySection], layers: Layers) -> AnySection:
 
 
 def _problem(kind: type[Section], layers: Layers, detail: ErrorDetails) -> ConfigurationError:
-    """Describe one error. Text that was given is not repeated, it may be a secret."""
     key = tuple(part for part in detail["loc"] if part != "[key]")
-    given, context = detail["input"], detail.get("ctx", {})
+    problem, expected = described(detail)
+    error = detail.get("ctx", {}).get("error")
     if detail["type"] == "extra_forbidden":
         problem, expected = "unknown key", _nearest_key(kind, key)
-    elif detail["type"] in _EXPECTED:
-        problem, expected = _EXPECTED[detail["type"]]
-    elif isinstance(error := context.get("error"), ValueError):
-        problem, expected = str(error), ""
-        if isinstance(error, ConfigurationError) and ".".join(map(str, key)).endswith(error.path):
-            problem, expected = error.problem, error.expected
-    else:
-        is_out_of_range = not context.keys().isdisjoint(("gt", "ge", "lt", "le"))
-        problem = f"{given} is out of range" if is_out_of_range else "invalid"
-        description = _DESCRIPTION.fullmatch(detail["msg"])
-        expected = detail["msg"] if description is None else description[1]
+    elif isinstance(error, ConfigurationError) and ".".join(map(str, key)).endswith(error.path):
+        problem, expected = error.problem, error.expected
     return ConfigurationError(layers.location(key), problem, expected=expected)
 
 

@@ -201,7 +201,7 @@ class CrossWindow(Section):
     def _check(self) -> None:
         progress = self.progress_file or (self.state_file and self.state_file.with_suffix(".md"))
         if self.state_file is not None and self.state_file == progress:
-            raise ValueError(f"state_file and progress_file are both {self.state_file}: one overwrites the other")
+            raise ValueError(f"state_file and progress_file are both {str(progress)!r}: one overwrites the other")
 
 
 class AlertThresholds(Section):

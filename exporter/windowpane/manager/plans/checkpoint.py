@@ -10,13 +10,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, cast
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
+
+from pydantic import BaseModel, Field, Strict
 
 from windowpane.core.vocabulary import ContentType
 from windowpane.exceptions import CorruptCheckpointError
 from windowpane.manager.plans.notes import note_lines, notes_from_data
 from windowpane.manager.plans.summary import HEADINGS, PREAMBLE, Section
-from windowpane.manager.plans.task_record import TaskRecord
+from windowpane.manager.plans.task_record import StoredTask, TaskRecord, read_stored
 
 CHECKPOINT_SCHEMA: Final = 1
 MAXIMUM_LINES: Final = 40
@@ -54,6 +56,21 @@ class Rejection(NamedTuple):
     reason: str
 
 
+class StoredDocument(BaseModel):
+    """The document of a checkpoint, as far as a later session depends on it."""
+
+    schema_number: Literal[1] = Field(alias="schema")
+    session_id: str
+    goal: str
+    window_id: Annotated[int, Strict()]
+    version: Annotated[int, Strict()]
+    sections: dict[str, tuple[str, ...]]
+    task: StoredTask = StoredTask()
+    constraints_given: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    checksum: str
+
+
 class StoredCheckpoint(NamedTuple):
     """The content of a checkpoint store for one task."""
 
@@ -78,19 +95,9 @@ def decode(raw: bytes) -> Document:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise CorruptCheckpointError(f"not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise CorruptCheckpointError("not a JSON object")
-    if document.get("schema") != CHECKPOINT_SCHEMA:
-        raise CorruptCheckpointError(f"schema {document.get('schema')!r}, expected {CHECKPOINT_SCHEMA}")
-    for key in ("session_id", "goal", "window_id", "version", "sections"):
-        if key not in document:
-            raise CorruptCheckpointError(f"{key} is missing")
-    for key in ("window_id", "version"):
-        if not isinstance(document[key], int) or isinstance(document[key], bool):
-            raise CorruptCheckpointError(f"{key} is {document[key]!r}, expected a number")
-    if document.get("checksum") != checksum(document):
+    if read_stored(StoredDocument, document).checksum != checksum(document):
         raise CorruptCheckpointError("the checksum does not match")
-    return document
+    return cast("Document", document)
 
 
 def generation(document: Document) -> tuple[int, int]:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeVar
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from windowpane.core.validation import described
 from windowpane.exceptions import CorruptCheckpointError
 
+StoredModel = TypeVar("StoredModel", bound=BaseModel)
 SubtaskStatus = Literal["planned", "in_progress", "done"]
-STATUSES: Final[tuple[SubtaskStatus, ...]] = get_args(SubtaskStatus)
 
 MAXIMUM_ENTRIES: Final = 200
 """Subtasks, choices, issues and learnings kept of each; of subtasks the oldest done ones go first."""
@@ -35,6 +38,33 @@ class Choice:
         because = f", because {self.why}" if self.why else ""
         instead = f" (not: {'; '.join(self.instead_of)})" if self.instead_of else ""
         return f"{self.what}{because}{instead}"
+
+
+class StoredSubtask(BaseModel):
+    """A subtask in a checkpoint."""
+
+    name: str
+    status: SubtaskStatus
+
+
+class StoredIssue(BaseModel):
+    """An issue in a checkpoint."""
+
+    text: str
+    open: bool
+
+
+class StoredTask(BaseModel):
+    """A task record in a checkpoint."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    success_criteria: tuple[str, ...] = ()
+    subtasks: tuple[StoredSubtask, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    issues: tuple[StoredIssue, ...] = ()
+    learnings: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -138,40 +168,41 @@ class TaskRecord:
 
     def to_document(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "success_criteria": list(self.success_criteria),
-            "subtasks": [{"name": name, "status": status} for name, status in self.subtasks.items()],
-            "choices": [
-                {"what": choice.what, "why": choice.why, "instead_of": list(choice.instead_of)}
-                for choice in self.choices
-            ],
-            "issues": [{"text": text, "open": is_open} for text, is_open in self.issues.items()],
-            "learnings": list(self.learnings),
-            "paths": list(self.paths),
-        }
+        stored = StoredTask(
+            success_criteria=self.success_criteria,
+            subtasks=tuple(StoredSubtask(name=name, status=status) for name, status in self.subtasks.items()),
+            choices=tuple(self.choices),
+            issues=tuple(StoredIssue(text=text, open=is_open) for text, is_open in self.issues.items()),
+            learnings=tuple(self.learnings),
+            paths=tuple(self.paths),
+        )
+        return stored.model_dump(mode="json")
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> TaskRecord:
         """Return the record of a checkpoint. Raises `CorruptCheckpointError` for one that is not well formed."""
-        try:
-            subtasks: dict[str, SubtaskStatus] = {}
-            for entry in document.get("subtasks", ()):
-                if entry["status"] not in STATUSES:
-                    raise CorruptCheckpointError(f"a subtask's status is {entry['status']!r}")
-                subtasks[str(entry["name"])] = entry["status"]
-            return cls(
-                success_criteria=tuple(map(str, document.get("success_criteria", ()))),
-                subtasks=subtasks,
-                choices=[
-                    Choice(str(entry["what"]), str(entry["why"]), tuple(map(str, entry["instead_of"])))
-                    for entry in document.get("choices", ())
-                ],
-                issues={str(entry["text"]): bool(entry["open"]) for entry in document.get("issues", ())},
-                learnings=list(map(str, document.get("learnings", ()))),
-                paths=list(map(str, document.get("paths", ()))),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CorruptCheckpointError(f"the task record is not well formed: {error}") from error
+        stored = read_stored(StoredTask, document)
+        return cls(
+            success_criteria=stored.success_criteria,
+            subtasks={subtask.name: subtask.status for subtask in stored.subtasks},
+            choices=list(stored.choices),
+            issues={issue.text: issue.open for issue in stored.issues},
+            learnings=list(stored.learnings),
+            paths=list(stored.paths),
+        )
+
+
+def read_stored(kind: type[StoredModel], document: object) -> StoredModel:
+    """Return a document as a model. Raises `CorruptCheckpointError` about every invalid field."""
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        problems = []
+        for detail in error.errors(include_url=False):
+            problem, expected = described(detail)
+            key = ".".join(map(str, detail["loc"])) or "the checkpoint"
+            problems.append(f"{key}: {problem}; expected {expected}")
+        raise CorruptCheckpointError("; ".join(problems)) from None
 
 
 def _line(text: str) -> str:
