@@ -71,7 +71,7 @@ def test_uploads_that_send_nothing_keep_no_one_out() -> None:
 
 
 def test_an_idle_upload_makes_room_the_one_that_waited_longest_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_bodies, "MAXIMUM_WAITING_BYTES", 100)
+    monkeypatch.setattr(request_bodies, "MAXIMUM_WAITING_BYTES", 200)
     monkeypatch.setattr(request_bodies, "IDLE_SECONDS", 0.0)
 
     async def check(budget: BodyBudget, tasks: list[asyncio.Task[bytes]]) -> None:
@@ -86,7 +86,7 @@ def test_an_idle_upload_makes_room_the_one_that_waited_longest_first(monkeypatch
 
 
 def test_an_upload_in_progress_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_bodies, "MAXIMUM_WAITING_BYTES", 100)
+    monkeypatch.setattr(request_bodies, "MAXIMUM_WAITING_BYTES", 200)
     monkeypatch.setattr(request_bodies, "IDLE_SECONDS", 60.0)
 
     async def check(budget: BodyBudget, tasks: list[asyncio.Task[bytes]]) -> None:
