@@ -100,6 +100,20 @@ IN_CONTEXT = {
     "net use Z: \\\\srv\\share {} /user:bob": ("password", "winter2024"),
     'ConvertTo-SecureString "{}" -AsPlainText -Force': ("password", "winter2024"),
     "requirepass {}": ("password", "winter2024"),
+    "SECRET_KEY={} ./deploy.sh": ("secret", "Sg*1!qKZZ(QxJVTJqZkXV3gGjVSFZmM*3@JTr^cP8MX(6fL=!W"),
+    "secret_key: {}\n": ("secret", "$m-eYw9)DkYk40^&fjCpDh+*(mq&vWs@pMe_&^re^vb8d20OW"),
+    "app.secret.key={}\n": ("secret", ")+V7d9l)_hmvhQ#OkSK7!JA*wSO)D46LxwsSmLR*t!Rl1B#hP6"),
+    "connect(secret_key={})": ("secret", "eBYIgEWOr)XPYyLx$9KK6(yIDcBJc-k3ZZgPcd%XdTG*BQrIUB"),
+    "token: {}\n": ("secret", "Tr0ub4dor" + "&308"),
+    "POSTGRES_PASSWORD={}": ("password", "correct-horse-battery"),
+    'postgres_password = "{}"': ("password", "letmein-please67"),
+    "the postgres password is {} please use it": ("password", "letmein-please89"),
+    "const azureDevopsPat = `{}`;": ("secret", HEX + "hj6kl9"),
+    '{{"azureDevopsPat": "{}"}}': ("secret", HEX + "hj6kl9"),
+    "AZURE_DEVOPS_PAT={}": ("secret", HEX + "hj6kl9"),
+    "the azure devops pat is {} please use it": ("secret", HEX + "hj6kl9"),
+    "Heroku Api Key    │ {} │ created 2 days ago": ("secret", "25c03045-0611-96bc-5b3d-8021174f3907"),
+    "│ DB_PASSWORD │ {} │": ("password", ALNUM),
 }
 """Secrets that only their surroundings give away."""
 
@@ -139,6 +153,13 @@ CLEAN = [
     "echo $PASSWORD | docker login --password-stdin; echo done | sudo tee -a log",
     "htpasswd -b file bob $PASSWORD; set -e; ENV PATH /usr/local/bin2:/usr/bin",
     "IDENTIFIED BY 'password'; identified by 3 reviewers; with password 'secret'",
+    "access=winreg.KEY_READ | winreg.KEY_WOW64_32KEY\nKEY_READ | KEY_WOW64_64KEY_AND_MORE",
+    "RegOpenKeyEx = win32api.RegOpenKeyEx\nEnumKey = win32api.RegEnumKey\nEnumValue = win32api.RegEnumValue",
+    "longopt_pat = r'[a-zA-Z](?:[a-zA-Z0-9-]*)'\nHEX_PATTERN = re.compile(r'%[^0-9A-Fa-f]|%[0-9A-Fa-f]')",
+    'PROCESS_PATH = f"/v1/process_profile/{LEARNED_GROUP}"\nCOMPAT = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"',
+    'mlkem_key: mlkem.MLKEM768PrivateKey\n#define TLS1_RFC_PSK_WITH_NULL_SHA256 "TLS_PSK_WITH_NULL_SHA256"',
+    "PASS: post-removal draw does not throw\nforgot_password: reset-form2\npassword: scram-hash12",
+    "secret_key=hash(Value1, seed2)!=other(A1b2c3)^mask!3",
     "https://example.com/search?q=%22token%22%3A+%22string%22&page=%3D12",
 ]
 
@@ -301,6 +322,11 @@ HOSTILE = {
     "dots": "SG.",
     "bearers": "bearer ",
     "wide": "İtoken=",
+    "symbols": "secret_key=a(!^&",
+    "ampersands": "token=abcd&a",
+    "drawn lines": "│ token ",
+    "hyphens": "PASSWORD=abc-",
+    "digits": "2",
 }
 
 

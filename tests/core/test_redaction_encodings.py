@@ -121,3 +121,16 @@ def test_percent_encoding_is_decoded_only_around_what_separates_a_name_from_its_
 
     assert spans == []
     assert decoded == ['a"b"c', "a'b'c", "key:value", "key=value", "a\"b'c:d=e"]
+
+
+@pytest.mark.parametrize("digits", ["2" * 21, "0x" + "3" * 33, "7" * 20 + "a"])
+def test_an_odd_number_of_hexadecimal_digits_is_ordinary_text(digits: str) -> None:
+    text = f"request {digits} ended"
+
+    assert redact(text).text is text
+
+
+def test_a_secret_in_hexadecimal_that_lost_its_last_digit_is_replaced() -> None:
+    digits = CONFIG.encode().hex()[:-1]
+
+    assert digits[30:50] not in redact(f"xxd: {digits}").text

@@ -60,3 +60,16 @@ def test_a_head_that_almost_fits_takes_linear_time() -> None:
     text = "password," + "a ," * 50 + "!\n1\n"
 
     assert redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f" user │ password │ note\n──────┼──────────┼──────\n bob  │ {SECRET} │ x\n",
+        f"┏━━━━━┳━━━━━━━━━━┓\n┃ who ┃ password ┃\n┡━━━━━╇━━━━━━━━━━┩\n│ bob │ {SECRET} │\n└─────┴──────────┘\n",
+        f"╔═════╦══════════╗\n║ who ║ password ║\n╠═════╬══════════╣\n║ bob ║ {SECRET} ║\n╚═════╩══════════╝\n",
+    ],
+    ids=["psql", "rich", "double lines"],
+)
+def test_a_table_with_drawn_lines_is_redacted(text: str) -> None:
+    assert redact(text).text == text.replace(SECRET, "[redacted:password]")

@@ -40,7 +40,7 @@ _ANY_HEADER: Final = 47
 _MAXIMUM_EXPANSION: Final = 32
 _HEXADECIMAL_START: Final = r"(?:0[xX])?(?:[2-7][0-9A-Fa-f]|0[9AaDd]){10}"
 _HEXADECIMAL: Final = re.compile(
-    rf"(?={_HEXADECIMAL_START})(?:0[xX])?(?P<digits>[0-9A-Fa-f]*+)(?:\n[0-9A-Fa-f]{(2,)}+)*"
+    rf"(?={_HEXADECIMAL_START})(?:0[xX])?(?P<digits>(?:[0-9A-Fa-f]{{2}})*+)[0-9A-Fa-f]?"
 )
 """Digits of ASCII text; those of a digest are others at once."""
 _ENCODED_START: Final = re.compile(

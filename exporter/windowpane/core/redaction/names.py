@@ -10,7 +10,14 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from windowpane.core.redaction.shape import Span
-from windowpane.core.redaction.values import is_password, is_strong_token, is_token
+from windowpane.core.redaction.values import (
+    is_access_token,
+    is_environment_password,
+    is_named_password,
+    is_strong_token,
+    is_symbolic,
+    is_token,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,24 +32,30 @@ class SecretName(NamedTuple):
     is_secret: Callable[[str], bool]
 
 
-_PASSWORD: Final = SecretName("password", is_password)
+_PASSWORD: Final = SecretName("password", is_named_password)
+_ENVIRONMENT_PASSWORD: Final = SecretName("password", is_environment_password)
 _TOKEN: Final = SecretName("secret", is_token)
+_ACCESS_TOKEN: Final = SecretName("secret", is_access_token)
 _WEAK: Final = SecretName("secret", is_strong_token)
 
 _NAMES: Final = {
     **dict.fromkeys(("password", "passwd", "passwort", "passphrase", "passcode", "pwd", "psk"), _PASSWORD),
-    **dict.fromkeys(("secret", "token", "credential", "apikey", "webhook", "_pat", "-pat"), _TOKEN),
+    **dict.fromkeys(("secret", "token", "credential", "apikey", "webhook"), _TOKEN),
+    "pat": _ACCESS_TOKEN,
     **dict.fromkeys(("pass", "cred", "auth", "key", "dsn", "jwt", "hmac"), _WEAK),
 }
 """Stem of a name in lower case to what its values are; a longer name overrides its beginning."""
-LITERALS: Final = tuple(_NAMES)
+_STEMS: Final = {
+    **{stem: stem for stem in _NAMES if stem != "pat"},
+    **{f"pat{end}": "pat" for end in "\"'`=: \t\\]>_-,|│┃║"},
+}
+"""Literal to the stem at its start. One is searched for with the character behind it: most texts have paths."""
+LITERALS: Final = tuple(_STEMS)
 COLUMN_STEMS: Final = frozenset(
-    ("key", *(stem for stem, name in _NAMES.items() if name is not _WEAK and stem.isalpha()))
+    ("key", *(stem for stem, name in _NAMES.items() if stem in _STEMS and name is not _WEAK))
 )
 """Stems of the names of columns with secrets."""
-_WHOLE_STEMS: Final = frozenset(
-    ("pass", "cred", "auth", "key", "dsn", "jwt", "_pat", "-pat", "hmac", "psk", "pwd")
-)
+_WHOLE_STEMS: Final = frozenset(("pass", "cred", "auth", "key", "dsn", "jwt", "pat", "hmac", "psk", "pwd"))
 """Stems that are part of other words: `path`, `author`, `keyword`."""
 _KEY_BEFORE: Final = re.compile(
     r"(?:api|access|secret|private|auth|signing|sign|sig|encryption|encrypt|crypto|master|shared|account|storage|service"
@@ -68,7 +81,7 @@ _NOT_SECRET_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a name that make it the name of something else: `token_count`, `secretName`."""
-_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\r\n|<*")
+_FOLLOWS_NAME: Final = frozenset("\"'`=: \t\\>]{?,-\r\n|│┃║<*")
 BREAK: Final = r"(?:\r?(?:\n|\\{1,4}n)(?:[+>]| {0,6}\d{1,6}(?:\t|\\{1,4}t|→)|\d{4}-\d\d-\d\dT[0-9:.]{8,20}Z)?)"
 """The end of a line, also within JSON, and what a listing, a difference or a log puts before the next one."""
 _OPERATOR: Final = re.compile(
@@ -109,11 +122,11 @@ _PROSE: Final = re.compile(
     r"(?:is|was|will be|to|as|now|provided|supplied|given)\s?:?\s{1,2}(?=[^\s])",
     re.IGNORECASE,
 )
-_CELL: Final = re.compile(r"[\"'`*_]{0,3}[ \t]{0,40}\|[ \t]{0,4}")
+_CELL: Final = re.compile(r"[\"'`*_]{0,3}[ \t]{0,40}[|│┃║][ \t]{0,4}")
 """The next cell of a table."""
 _FIELD: Final = re.compile(r"[\"'`)\]]{1,4}\.(?:send_?keys|fill|type|set_?value)\(\s?", re.IGNORECASE)
 """A call that types the value into a field of this name."""
-_BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|>])")
+_BLANK: Final = re.compile(r"[\"'`]?[ \t]{1,4}(?=[^\s=:|│┃║>])")
 _CONNECTIONS: Final = {
     **dict.fromkeys("\"'`\\", (_OPERATOR, _PAIR, _NESTED, _OPTION, _CELL, _FIELD, _BLANK)),
     " ": (_OPERATOR, _PAIR, _NESTED, _TAG, _OPTION, _CELL, _BLANK, _PROSE),
@@ -125,7 +138,7 @@ _CONNECTIONS: Final = {
     "[": (_PAIR,),
     "{": (_PAIR, _NESTED),
     ">": (_TAG,),
-    "|": (_CELL,),
+    **dict.fromkeys("|│┃║", (_CELL,)),
     "<": (_NEXT_ELEMENT,),
     "*": (_OPERATOR,),
 }
@@ -138,11 +151,14 @@ _QUOTED: Final = re.compile(
     r"\\{0,3}(?:\"(?P<double>[^\"\n\\]{3,512})|'(?P<single>[^'\n\\]{3,512})|`(?P<back>[^`\n\\]{3,512}))"
 )
 _UNQUOTED: Final = re.compile(r"(?P<bare>[^\s\"'`,;&<>(){}\[\]\\|]{4,512}+)(?![\[(])")
+_SYMBOLIC: Final = re.compile(r"(?:[^\s\"'`,;&<>{}\[\]\\|]|&(?![\w.%-]{1,64}=)){20,512}+")
+"""A value with parentheses or an ampersand, which most often are those of an expression."""
 _CONTINUED: Final = re.compile(
     r"(?:&(?![&>\s]|[A-Za-z]{1,8};|#x?[0-9A-Fa-f]{1,7};|[\w.%-]{1,64}=)[^\s\"'`,;&<>(){}\[\]\\|]{1,256}+){1,8}"
 )
 """An ampersand within a value: neither one before the next parameter nor an operator of the shell."""
 _REST: Final = re.compile(r"[^\s\"'`,;&<>(){}\[\]\\|]*+")
+_PARENTHESES: Final = frozenset("()&")
 _TRAILING: Final = ".:,!?"
 _JUDGED_CHARACTERS: Final = 128
 _LOOKBACK: Final = 24
@@ -158,10 +174,10 @@ def named_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Sp
 
     *folded* is the text in lower case, *occurrences* are the literals in it.
     """
-    for stem, positions in occurrences.items():
-        name = _NAMES.get(stem)
-        if name is not None:
-            yield from _values(stem, name, positions, text, folded)
+    for literal, positions in occurrences.items():
+        stem = _STEMS.get(literal)
+        if stem is not None:
+            yield from _values(stem, _NAMES[stem], positions, text, folded)
 
 
 def column_named(stem: str, text: str, folded: str, start: int) -> SecretName | None:
@@ -185,8 +201,10 @@ def _values(stem: str, name: SecretName, positions: Sequence[int], text: str, fo
 
 
 def _is_whole(stem: str, text: str, start: int) -> bool:
-    """Return True for `smtpPass` and `MAP_KEY`, but not for `bypass`."""
-    return stem in ("key", "_pat", "-pat") or start == 0 or not text[start - 1].isalnum() or text[start].isupper()
+    """Return True for `smtpPass` and `MAP_KEY`, but not for `bypass` and `COMPAT`."""
+    if stem == "key" or start == 0 or not text[start - 1].isalnum():
+        return True
+    return text[start].isupper() and (stem != "pat" or text[start - 1].islower())
 
 
 def _value_of(stem: str, name: SecretName, text: str, folded: str, *, start: int, end: int) -> Span | None:
@@ -205,7 +223,9 @@ def _value_of(stem: str, name: SecretName, text: str, folded: str, *, start: int
         name = _TOKEN
     for between, position in connections:
         required = name
-        if (
+        if name is _PASSWORD and between is _OPERATOR and text[start:end].isupper() and "=" in text[end:position]:
+            required = _ENVIRONMENT_PASSWORD
+        elif (
             between is _CELL
             or (between is _BLANK and not _FLAG.search(text, max(0, start - _LOOKBACK), start))
             or (between is _PROSE and name is not _PASSWORD)
@@ -236,7 +256,7 @@ def _connections(text: str, end: int) -> list[tuple[re.Pattern[str], int]]:
 
 
 def _strict(name: SecretName) -> SecretName:
-    return SecretName(name.kind, is_strong_token) if name is _WEAK else SecretName(name.kind, is_token)
+    return SecretName(name.kind, is_token) if name.kind == "password" else name
 
 
 def _judged(text: str, position: int, name: SecretName) -> Span | None:
@@ -255,15 +275,35 @@ def _judged(text: str, position: int, name: SecretName) -> Span | None:
         if " " in value.strip() or not name.is_secret(value[:_JUDGED_CHARACTERS]):
             return None
         return Span(start, 1, end, name.kind)
+    return _symbolic(text, position, name) or _bare(text, position, name)
+
+
+def _bare(text: str, position: int, name: SecretName) -> Span | None:
+    """Return the value without quotation marks at *position* if it is a secret."""
     bare = _UNQUOTED.match(text, position)
     if bare is None:
         return None
+    continued = _CONTINUED.match(text, bare.end())
+    if continued is not None and name.is_secret(text[position : continued.end()][:_JUDGED_CHARACTERS]):
+        return Span(position, 1, continued.end(), name.kind)
     value = bare["bare"].rstrip(_TRAILING)
     if not name.is_secret(value[:_JUDGED_CHARACTERS]):
         return None
     end = position + len(value)
-    if end == bare.end() and (continued := _CONTINUED.match(text, end)):
-        return Span(position, 1, continued.end(), name.kind)
     rest = _REST.match(text, end)
     whole = rest.end() if rest else end
     return Span(position, 1, end if text[end:whole].strip(_TRAILING) == "" else whole, name.kind)
+
+
+def _symbolic(text: str, position: int, name: SecretName) -> Span | None:
+    """Return the value at *position* that contains parentheses or an ampersand, if it is a secret."""
+    run = None if name is _WEAK else _SYMBOLIC.match(text, position)
+    if run is None:
+        return None
+    value = run[0]
+    if value.count(")") > value.count("("):
+        value = value.removesuffix(")")  # of the call that the assignment stands in
+    judged = value[:_JUDGED_CHARACTERS].removeprefix("$")
+    if _PARENTHESES.isdisjoint(judged) or not (name.is_secret(judged) and is_symbolic(judged)):
+        return None
+    return Span(position, 1, position + len(value), name.kind)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from windowpane.core.redaction.literals import Occurrences
 
-_END: Final = re.compile(r"[\"'`*]{0,3} {0,60}+(?:[,;\t\r\n|)]|\\{1,4}[nrt])")
+_END: Final = re.compile(r"[\"'`*]{0,3} {0,60}+(?:[,;\t\r\n|│┃║)]|\\{1,4}[nrt])")
 """Characters behind the head of a column."""
 _MAXIMUM_LINE: Final = 4_096
 _NAME: Final = r" {0,60}+[\"'`*]{0,3}+[A-Za-z_#][\w .-]{0,80}+[\"'`*]{0,3}+ {0,60}+"
@@ -44,6 +44,8 @@ _ITEM: Final = re.compile(
 )
 _NEXT_TUPLE: Final = re.compile(rf"\)\s{{0,8}}+,[ \t]{{0,8}}+{BREAK}?+\s{{0,40}}+(?=\()")
 LITERALS: Final = ("insert into",)
+_RULES: Final = dict.fromkeys(map(ord, "│┃║"), "|")
+"""Vertical lines between the cells of tables that programs draw."""
 _AROUND_VALUE: Final = " \"'`*\r"
 _MAXIMUM_MISFITS: Final = 3
 """Lines in a row that are not rows of the table, after which it has ended."""
@@ -73,6 +75,8 @@ def table_spans(text: str, folded: str, occurrences: Occurrences) -> Iterator[Sp
     if not heads:
         return
     heads.sort()
+    if not text.isascii():
+        text = text.translate(_RULES)
     yield from _inserted_values(text, occurrences.get("insert into", ()), heads)
     yield from _tables(text, heads)
 

@@ -31,6 +31,17 @@ _BETWEEN_PARTS = re.compile(r"[^A-Za-z0-9]+")
 _WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]*)\d{0,2}|\d{1,9}")
 _IDENTIFIER = re.compile(r"[A-Z]{0,2}[a-z]*(?:[A-Z][a-z]+)*[A-Z]*\d{0,2}|[A-Z]+[a-z]{2,}\d{0,2}")
 _MIN_RANDOM_WORD = 5
+_HYPHENATED = re.compile(r"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){1,9}+(?P<number>-?\d{1,4})?")
+_NUMBERED_WORD = re.compile(r"[A-Za-z]*+\d{0,3}+[A-Za-z]*+")
+_DOTTED_NAME = re.compile(r"[A-Za-z_]\w{0,63}+(?:\.[A-Za-z_]\w{0,63}+){1,7}")
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9]{0,31}+(?:_[A-Z0-9]{1,32}+){1,7}")
+_CALL = re.compile(r"[\w.]*+\(")
+_OPERATORS = ("&&", "==", "!=", "(?", "$(")
+"""Within an expression, a pattern or a command."""
+_RARE_SYMBOLS = frozenset("!@#$%^")
+"""Symbols of generated passwords that expressions seldom have two of."""
+_MIN_RARE_SYMBOLS = 2
+_MIN_SYMBOLS = 5
 _PASSPHRASE = re.compile(r"[A-Za-z]{3,12}([-_. ])(?:[A-Za-z]{3,12}\1){2,9}(?:[A-Za-z]{3,12}\1)?\d{1,4}")
 _FORM_TERMS = frozenset(
     (
@@ -41,6 +52,9 @@ _FORM_TERMS = frozenset(
         "policy", "auth",
     )
 )  # fmt: skip
+_TERMS_OF_METHODS = frozenset(
+    ("sha", "aes", "rsa", "hmac", "scram", "utf", "iso", "rfc", "not", "case", "show", "hide")
+)
 _TYPED_SEQUENCES = ("abc", "123", "foo")
 """Sequences that people type instead of a value."""
 _COMMON_LETTERS = (
@@ -88,7 +102,36 @@ def is_password(value: str) -> bool:
         return _SYMBOL.search(value) is not None or (value.isalpha() and is_gibberish(value))
     if is_plain_text(value, _NAME_EDGES):
         return value.isalnum() or _is_passphrase(value)
-    return _ADDRESS.fullmatch(value) is None
+    return _ADDRESS.fullmatch(value) is None and not _is_name_of(value, _DOTTED_NAME)
+
+
+def is_named_password(value: str) -> bool:
+    """Return True for a password and for words with a number (`correct-horse12`), as the value of such a name."""
+    return is_password(value) or _is_hyphenated(value, with_number=True)
+
+
+def is_environment_password(value: str) -> bool:
+    """Return True for a password and for words joined by hyphens, as the value of an environment variable."""
+    return is_password(value) or _is_hyphenated(value, with_number=False)
+
+
+def is_access_token(value: str) -> bool:
+    """Return True for a token without symbols: the same name is short for a pattern and a patch."""
+    return (
+        len(value) >= _MIN_STRONG_CHARACTERS
+        and value.replace("_", "a").replace("-", "a").isalnum()
+        and is_token(value)
+    )
+
+
+def is_symbolic(value: str) -> bool:
+    """Return True for a random value with parentheses or an ampersand, and not for an expression."""
+    if len(value) < _MIN_STRONG_CHARACTERS or _CALL.match(value) or any(mark in value for mark in _OPERATORS):
+        return False
+    symbols = [character for character in value if not character.isalnum()]
+    if len(symbols) < _MIN_SYMBOLS or len(_RARE_SYMBOLS.intersection(symbols)) < _MIN_RARE_SYMBOLS:
+        return False
+    return _is_mixed(value) and not is_plain_text(value, _BETWEEN_PARTS)
 
 
 def is_token(value: str) -> bool:
@@ -100,6 +143,8 @@ def is_token(value: str) -> bool:
             len(value) >= _MIN_TOKEN_CHARACTERS and _LETTERS.fullmatch(value) is not None and is_gibberish(value)
         )
     if not _LETTER.search(value) or is_plain_text(value):
+        return False
+    if _is_name_of(value, _DOTTED_NAME) or _is_name_of(value, _CONSTANT):
         return False
     return len(value) >= _MIN_TOKEN_CHARACTERS or _is_mixed(value)
 
@@ -160,6 +205,25 @@ def _is_passphrase(value: str) -> bool:
     if _PASSPHRASE.fullmatch(value) is None:
         return False
     return _FORM_TERMS.isdisjoint(_BETWEEN_PARTS.split(value.lower()))
+
+
+def _is_hyphenated(value: str, *, with_number: bool) -> bool:
+    """Return True for words joined by hyphens, none of which is one of forms or of a method."""
+    match = _HYPHENATED.fullmatch(value)
+    if match is None or (with_number and match["number"] is None) or _is_no_value(value):
+        return False
+    parts = re.findall(r"[a-z]+", value.lower())
+    return _FORM_TERMS.isdisjoint(parts) and _TERMS_OF_METHODS.isdisjoint(parts)
+
+
+def _is_name_of(value: str, pattern: re.Pattern[str]) -> bool:
+    """Return True for a name with numbers in its words: `win32api.RegOpenKeyEx`, `KEY_WOW64_32KEY`."""
+    if pattern.fullmatch(value) is None or is_gibberish(value):
+        return False
+    parts = value.replace("_", ".").split(".")
+    if not all(map(_NUMBERED_WORD.fullmatch, parts)):
+        return False
+    return not any(map(_is_random_word, re.findall(r"[A-Za-z]+", value)))
 
 
 def _is_mixed(value: str) -> bool:
