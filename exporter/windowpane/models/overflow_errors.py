@@ -62,15 +62,25 @@ _EXCEED: Final = r"exceed(?:s|ed|ing)?"
 _MORE: Final = r"(?:longer|larger|greater|more|bigger)"
 _OUTPUT: Final = (
     r"max_(?:completion_|output_|new_)?tokens|max tokens must|maxOutputTokens|maximum output"
-    r"|(?:output|completion)[ _-]tokens?"
+    rf"|(?:output|completion)[ _-]tokens?|\b(?:output|response|completion) {_EXCEED}"
 )
 
 WORDINGS: Final = (
+    # Errors that use the words of an overflow, which a smaller window does not help; a code is clear.
+    _row(
+        "malformed",
+        r"json schema|input_schema|invalid (?:type|value|schema)\b|must be (?:an? |of type |one of )"
+        r"|expected (?:an? )?(?:integer|int|string|object|array|number|boolean|list|one of)\b"
+        r"|(?:unknown|unsupported|unrecognized|unexpected) (?:parameter|field|name|keyword|argument|property|key)"
+        r"|extra (?:inputs|fields)|field required|missing (?:required|field|property)"
+        r"|is not (?:a valid|permitted|allowed|supported)|not permitted",
+        OPENAI,
+    ),
     _row("overflow", r"context_length_exceeded|max_tokens must be at least 1, got -\d{2}", f"{OPENAI} {VLLM}"),
-    # Errors that use the words of an overflow, which a smaller window does not help.
     _row(
         "transient",
         r"rate[ _-]?limit|too[ _]many[ _](?:concurrent[ _])?requests|throttl|quota|slow down|wait before"
+        r"|rate (?:is |was )?exceeded|concurren|allowance|token budget|\btoday\b|this (?:week|month|period)"
         r"|retry[ -]after|(?:\b|_)per[ _-](?:second|sec|minute|min|hour|day|week|month)\b|tokens/(?:s|min)"
         r"|\b(?:hourly|daily|weekly|monthly)\b|\b(?:[io]?tpm|rpm|tpd|rpd)\b|usage[ _]limit"
         r"|resource[ _]exhausted|overloaded|token_limit_exceeded|too many tokens processed"
@@ -80,31 +90,23 @@ WORDINGS: Final = (
     _row(
         "unknown",
         r"\bbilling\b|credit balance|insufficient[ _](?:credit|balance|funds)|\btiers?\b|subscription|\bbeta\b"
-        r"|extra usage|upgrade your|\A\W{0,2}40[123]\b|\b(?:error code|status(?:[ _]code)?)\W{1,4}40[123]\b",
+        r"|extra usage|upgrade your|\bplan\b|\bapi key\b|\b(?:access|auth\w*|bearer|jwt|refresh) tokens?\b"
+        r"|\A\W{0,2}40[123]\b|\b(?:error code|status(?:[ _]code)?)\W{1,4}40[123]\b",
         f"{HERMES} {ANTHROPIC}",
     ),
     _row(
         "unknown",
-        rf"\A(?![\s\S]*\b(?:inputs?|prompts?|context|messages)\b)[\s\S]*(?:{_OUTPUT})|range of max_tokens"
+        rf"\A(?![\s\S]*\b(?:inputs?|prompts?|context|messages)(?:\b|_))[\s\S]*(?:{_OUTPUT})|range of max_tokens"
         r"|tokens['\"`]* is too large for|output tokens? limit|output token maximum",
         f"{OPENAI} {COHERE} {DASHSCOPE}",
     ),
     _row(
         "unknown",
-        r"\b(?:string|array|list|field|value|name|description|file|image|pdf|video|audio|attachment)s?"
-        rf" (?:size |dimensions )?(?:is |are )?(?:too (?:long|large|big)|{_EXCEED})"
+        r"\b(?:string|array|list|field|value|name|description|file|image|pdf|video|audio|attachment|batch)s?"
+        rf" (?:size |dimensions |input )?(?:is |are )?(?:too (?:long|large|big)|{_EXCEED})"
         r"|(?:string|array)_above_max_length|expected an? (?:string|array) with|\bcharacters\b|\bpixels\b"
         r"|\d ?[km]b\b|too many (?:images|tools|messages|files)",
         f"{OPENAI} {HERMES}",
-    ),
-    _row(
-        "malformed",
-        r"json schema|input_schema|invalid (?:type|value|schema)\b|must be (?:an? |of type |one of )"
-        r"|expected (?:an? )?(?:integer|int|string|object|array|number|boolean|list|one of)\b"
-        r"|(?:unknown|unsupported|unrecognized|unexpected) (?:parameter|field|name|keyword|argument|property)"
-        r"|extra (?:inputs|fields)|field required|missing (?:required|field|property)"
-        r"|is not (?:a valid|permitted|allowed|supported)|not permitted",
-        OPENAI,
     ),
     # The input alone, or with the requested output, is larger than the window.
     _row(
@@ -125,12 +127,12 @@ WORDINGS: Final = (
         rf"\b{_WINDOW}\W{{0,3}}(?:is |of )?(?:only |about )?\d[\d,_]*+k? ?tokens",
         f"{KILO} {OPENCLAW}",
     ),
-    _row("overflow", rf"\bcontext limit is {SIZE}|n_ctx\W{{1,4}}\d", LITELLM),
+    _row("overflow", rf"\bcontext limit is {SIZE}|n_ctx(?:_slot)?\W{{1,4}}\d|slot context:", LITELLM),
     _row(
         "overflow",
-        r"\b(?:prompt|input|context|conversation|request|tokens in the request)"
+        r"\b(?:prompt|input|context|conversation|request|tokens in the request)s?"
         r"(?:[ _](?:tokens?|length|size|context|window|text|content|body|entity|payload)){0,3}"
-        r"(?: \([^()\n]{1,40}\))? ?(?:is |are |was )?too[ _](?:long|large|big)\b",
+        r"(?: \([^()\n]{1,40}\))?[ _]?(?:is |are |was )?too[ _](?:long|large|big)\b",
         f"{ANTHROPIC} {PI} {VLLM} https://docs.z.ai/api-reference/api-code",
     ),
     _row(
@@ -164,7 +166,7 @@ WORDINGS: Final = (
     _row("overflow", r"conversation length exceeded|reached its conversation limit", KIMI),
     _row(
         "overflow",
-        rf"\b(?:prompt|input|sequence|tokens in (?:the )?request)\b{_WITHIN}\b{_MORE} than\b"
+        rf"\b(?:prompt|input|context|sequence|tokens in (?:the )?request)\b{_WITHIN}\b{_MORE} than\b"
         r"[^.;\n]{0,40}?(?:max|length|limit|tokens)",
         f"{PI} {OPENCODE} {VLLM}",
     ),
@@ -179,7 +181,8 @@ WORDINGS: Final = (
     ),
     _row(
         "overflow",
-        r"\bmax(?:imum)? (?:allowed )?(?:prompt|input|model)(?: tokens?)? (?:length|limit|tokens)\b",
+        r"\bmax(?:imum)? (?:allowed |supported )?(?:prompt|input|model|sequence)(?: tokens?)?"
+        r" (?:length|limit|tokens|size)\b",
         PI,
     ),
     _row("overflow", r"too many (?:input |prompt |total )?tokens", f"{COHERE} {PI}"),
@@ -187,6 +190,14 @@ WORDINGS: Final = (
         "overflow",
         r"reduce (?:the (?:length|size) of )?(?:the |your )?(?:messages|input|prompt|conversation|context)\b",
         f"{OPENAI} {PI}",
+    ),
+    _row("overflow", rf"\b(?:prompt|input|sequence|request)s?\b{_WITHIN}\b{_EXCEED} (?:the )?\(?\d", PI),
+    _row("overflow", r"(?:prompt|input|context) ?tokens? ?>=? ?\d|too (?:long|large):? \(?\d[\d,]*+ tokens", PI),
+    _row(
+        "overflow",
+        rf"\b(?:requested|has|contains) \d[\d,]*+ tokens\b{_WITHIN}\bmodel\b[^.;\n]{{0,20}}?\bsupports?\b"
+        r"|prompt is \d[\d,]*+ tokens long|(?:use|using|provide) a shorter (?:prompt|input)|ran out of room in",
+        OPENCLAW,
     ),
     _row("overflow", r"tokens to keep from the initial prompt|to keep the first \d+ tokens|n_keep", PI),
     _row("overflow", r"range of input length should be", DASHSCOPE),
@@ -236,7 +247,7 @@ SIZES: Final = (
     _sizes(r"#(?: tokens?)? >=? #", "requested", "limit"),
     _sizes(r"(?:given|received):? # \S{1,20} tokens and #", "input", "output"),
     _sizes(r"n_prompt_tokens\W{1,4}#", "requested"),
-    _sizes(r"n_ctx\W{1,4}#", "limit"),
+    _sizes(r"n_ctx(?:_slot)?\W{1,4}#", "limit"),
     _sizes(rf"#(?: tokens?)?\)?,?(?: which)? {_LONGER}\b", "requested"),
     _sizes(r"total of(?: at least)? #", "requested"),
     _sizes(r"requested # output tokens", "output"),
@@ -248,14 +259,15 @@ SIZES: Final = (
         r"|n_keep:|too long:|input tokens?) ?\(?#",
         "requested",
     ),
-    _sizes(r"supports? (?:only )?up to #", "limit"),
+    _sizes(r"max_(?:num_tokens|model_len|seq_len)\W{1,3}#", "limit"),
+    _sizes(r"supports? (?:only )?(?:up to )?#", "limit"),
+    _sizes(r"length is just #", "limit"),
     _sizes(r"should be \[\d{1,3}, ?#\]", "limit"),
     _sizes(
         r"\b(?:context|model)['s]{0,2}[ _](?:length|size|window|limit|max(?:imum)?)(?: size| limit)?[\s:(=]{1,3}"
         r"(?:is |of )?(?:only |about )?\(?#",
         "limit",
     ),
-    _sizes(r"max_(?:num_tokens|model_len|seq_len)\W{1,3}#", "limit"),
     _sizes(
         r"\bmax(?:imum)?(?: allowed| number of| total)?(?: (?:prompt|input|model|sequence|context|message))?"
         r"(?: tokens?)?(?: (?:length|size|limit|allowed))?[\s:(]{1,3}(?:is |of )?\(?#",
@@ -269,7 +281,7 @@ SIZES: Final = (
         r"must (?:be|have) (?:<=|at most|(?:less|fewer|smaller) than(?: or equal to)?) #",
         "limit",
     ),
-    _sizes(r"cannot exceed #", "limit"),
+    _sizes(rf"\b{_EXCEED} \(?#", "limit"),
 )
 """The sizes in overflow errors, most specific first: the first pattern that reports a size decides it."""
 

@@ -187,8 +187,8 @@ def test_the_event_has_the_forecast_and_the_freed_tokens() -> None:
     assert phases["before"] - phases["after"] == event.tokens_before - event.tokens_after
 
 
-NOUNS = """copper harbor lantern meadow orchid pepper quartz ribbon saddle timber umbrella velvet walnut yonder zephyr
-anchor barrel candle dagger ember falcon garnet hammer island jasper kettle ladder marble needle oyster"""
+NOUNS = """copper harbor lantern meadow orchid pepper quartz ribbon saddle timber umbrella velvet walnut yonder
+zephyr anchor barrel candle dagger ember falcon garnet hammer island jasper kettle ladder marble needle oyster"""
 
 
 @pytest.mark.parametrize(("archived", "method"), [(True, "ScriptedModel"), (False, "extractive")])
