@@ -158,6 +158,21 @@ class Dialect(Protocol):
         """Yield the statements that create the tables of a store, with their indexes and triggers."""
         ...
 
+    def objects(self, database: Database) -> dict[str, str]:
+        """Return everything that decides what a statement on the store's tables reads and writes, by its name.
+
+        Tables, indexes, triggers and the like, each with its definition in words of the database.
+        """
+        ...
+
+    def expected_objects(self) -> dict[str, str]:
+        """Return what `objects` returns for a store that no one changed."""
+        ...
+
+    def inconsistency(self, database: Database) -> str | None:
+        """Return an index that does not hold the rows of its table; None also where the database cannot check."""
+        ...
+
     def create_table(self, table: Table) -> Iterator[str]:
         """Yield the statements that create a table and its indexes; for migrations."""
         ...

@@ -22,8 +22,10 @@ from windowpane.store.audit.heads import RecordedChain, SessionRevision, missing
 from windowpane.store.audit.projections import ProjectionAudit
 from windowpane.store.database import Database
 from windowpane.store.keys import UNKEYED, AuditKeys, Link
+from windowpane.store.migrations import SCHEMA_VERSION
 from windowpane.store.projections.projection import ROUTINE
 from windowpane.store.records import BrokenLink, Verification
+from windowpane.store.tables import TABLES
 from windowpane.store.writes.chain import ACCEPT, Head, genesis, read_heads
 
 _SESSIONS: Final = (
@@ -34,6 +36,7 @@ _STRAY: Final = "SELECT seq FROM events WHERE session NOT IN (SELECT key FROM se
 _TYPES: Final = "SELECT id, name, events FROM event_types"
 _COUNTS: Final = "SELECT type, count(*) FROM events GROUP BY type"
 _NEXT: Final = "SELECT next_seq, (SELECT max(seq) FROM events) FROM store"
+_VERSIONS: Final = "SELECT version FROM schema_versions"
 _RECEIVED: Final = "SELECT stream_id FROM received_streams WHERE session_id = ?"
 _ENDLESS: Final = 2**62
 
@@ -114,7 +117,11 @@ def verify(
 
     *expect_key* None: the store is expected to have a key where one is available.
     """
+    changed = list(_changed_objects(connection))
+    if any(link.problem.startswith(f"table {table.name}") for link in changed for table in TABLES):
+        return Verification(keyed=keys.available, sessions=0, events=0, broken=tuple(changed))
     sessions, broken = _read_sessions(connection)
+    broken = changed + broken
     is_expected = keys.available if expect_key is None else expect_key
     has_keyed = any(session.keyed_by != UNKEYED for session in sessions)
     if session_id is not None:
@@ -139,6 +146,8 @@ def verify(
         broken += _unaccepted(walk.unkeyed_events, heads.unsigned)
     if rows is not None:
         rows.close()
+        inconsistency = connection.dialect.inconsistency(connection)
+        broken += [] if inconsistency is None else [BrokenLink("", 0, None, inconsistency)]
     return Verification(
         keyed=is_keyed,
         sessions=len(sessions),
@@ -158,6 +167,23 @@ def _unaccepted(events: int, heads: int) -> Iterator[BrokenLink]:
     if events or heads:
         problem = f"{events} events and {heads} heads without a signature were never accepted; {ACCEPT}"
         yield BrokenLink("", 0, None, problem)
+
+
+def _changed_objects(connection: Database) -> Iterator[BrokenLink]:
+    """Yield the tables, indexes, triggers and the like that are not those of a store.
+
+    Only of a store that was made with this schema version: a migration writes other definitions.
+    """
+    if any(version > 0 and version != SCHEMA_VERSION for (version,) in connection.execute(_VERSIONS)):
+        return
+    stored, expected = connection.dialect.objects(connection), connection.dialect.expected_objects()
+    for name in sorted(stored.keys() | expected.keys()):
+        if name not in stored:
+            yield BrokenLink("", 0, None, f"{name} is missing")
+        elif name not in expected:
+            yield BrokenLink("", 0, None, f"{name} does not belong to a store")
+        elif stored[name] != expected[name]:
+            yield BrokenLink("", 0, None, f"{name} is not defined as in a new store")
 
 
 def _read_sessions(connection: Database) -> tuple[list[_Session], list[BrokenLink]]:

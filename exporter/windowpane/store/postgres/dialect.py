@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from windowpane.store.database import ContentIndex, EventIndex
+from windowpane.store.database import ContentIndex, Database, EventIndex
 from windowpane.store.postgres.months import EVENT_MONTHS
 from windowpane.store.search.gin import GIN_INDEXES, GIN_TABLES, GinContentIndex, GinEventIndex
 from windowpane.store.tables import (
@@ -31,7 +31,8 @@ _TYPES: Final = {
     Kind.BYTES: "BYTEA", **dict.fromkeys((Kind.TEXT, Kind.NAME, Kind.LIST), 'TEXT COLLATE "C"'),
 }  # fmt: skip
 _CHANGED_ROWS: Final = {"added": "NEW TABLE AS added", "removed": "OLD TABLE AS removed"}
-_TRIGGERS: Final = (
+_Changes = tuple[tuple[str, str], ...]
+_TRIGGERS: Final[tuple[tuple[str, str, _Changes], ...]] = (
     ("session_days_insert", "INSERT", (("added", "+"),)),
     ("session_days_delete", "DELETE", (("removed", "-"),)),
     ("session_days_update", "UPDATE", (("removed", "-"), ("added", "+"))),
@@ -79,8 +80,8 @@ def _create_index(table: Table, index: Index) -> str:
     return f"CREATE INDEX {index.name} ON {table.name} ({', '.join(columns)}){where}"
 
 
-def _create_trigger(name: str, operation: str, changes: tuple[tuple[str, str], ...]) -> Iterator[str]:
-    """Yield a trigger that adds the parts of all rows of a statement to the sums, with their factor."""
+def _trigger_body(changes: _Changes) -> str:
+    """Return the body of the function of a trigger."""
     key = ", ".join(DAILY_KEY)
     parts = " UNION ALL ".join(
         f"SELECT {key}, "  # noqa: S608  # our columns
@@ -90,19 +91,62 @@ def _create_trigger(name: str, operation: str, changes: tuple[tuple[str, str], .
         + f" FROM {rows}"
         for rows, factor in changes
     )
-    yield f"""CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
+    return f"""
         BEGIN
             INSERT INTO daily ({ADDED_COLUMNS})
             SELECT {key}, 0, {", ".join(f"sum({name})" for name in DAILY_SUMS)}
             FROM ({parts}) AS changes GROUP BY {key} {ADD_TO_SUMS};
             RETURN NULL;
-        END $$"""  # noqa: S608  # our columns
+        END """  # noqa: S608  # our columns
+
+
+def _create_trigger(name: str, operation: str, changes: _Changes) -> Iterator[str]:
+    """Yield a trigger that adds the parts of all rows of a statement to the sums, with their factor."""
+    yield f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $${_trigger_body(changes)}$$"
     yield (
         f"CREATE TRIGGER {name} AFTER {operation} ON session_days "
         f"REFERENCING {' '.join(_CHANGED_ROWS[rows] for rows, _ in changes)} "
         f"FOR EACH STATEMENT EXECUTE FUNCTION {name}()"
     )
 
+
+def _description(column: Column) -> str:
+    kind = _TYPES[column.kind].split(" COLLATE")[0].lower()
+    return f"{column.name} {kind}" + ("" if column.null else " not null")
+
+
+def _columns() -> dict[str, str]:
+    """Return the columns of each table of a store, as the catalogue of PostgreSQL describes them."""
+    columns = {table.name: ", ".join(map(_description, table.columns)) for table in (*TABLES, EVENT_MONTHS)}
+    columns["events_text"] = "seq bigint not null, words tsvector not null"
+    columns["contents_text"] = "id bigint not null, trigrams integer[] not null"
+    return columns
+
+
+# Each query has the names of the tables for `{}`; what is on a partition of a table counts as being on the table.
+_OF_STORE: Final = """WITH names AS (SELECT name, to_regclass(name) AS id FROM (VALUES {}) AS given (name)),
+    tables AS (SELECT name, id FROM names UNION ALL
+        SELECT name, inhrelid FROM pg_inherits JOIN names ON inhparent = id) """
+_RELATIONS: Final = """WITH names AS (SELECT name, to_regclass(name) AS id FROM (VALUES {}) AS given (name))
+    SELECT name, CAST(relkind AS text), (SELECT string_agg(attname || ' ' || format_type(atttypid, NULL)
+        || CASE WHEN attnotnull THEN ' not null' ELSE '' END
+        || CASE WHEN attgenerated <> '' THEN ' generated' ELSE '' END, ', ' ORDER BY attnum)
+        FROM pg_attribute WHERE attrelid = id AND attnum > 0 AND NOT attisdropped), relrowsecurity
+    FROM names JOIN pg_class ON pg_class.oid = id"""
+_INDEXES: Final = f"""{_OF_STORE} SELECT 'index ' || relname, name
+        || CASE WHEN indpred IS NULL THEN ', whole' ELSE ', partial' END
+        || CASE WHEN indisvalid THEN '' ELSE ', invalid' END
+    FROM names JOIN pg_index ON indrelid = id JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE NOT indisunique"""  # noqa: S608  # our tables
+_ALL_TRIGGERS: Final = f"""{_OF_STORE}
+    SELECT 'trigger ' || tgname, name || ' ' || CAST(tgenabled AS text) || ' ' || prosrc
+    FROM tables JOIN pg_trigger ON tgrelid = id JOIN pg_proc ON pg_proc.oid = tgfoid
+    WHERE NOT tgisinternal AND tgparentid = 0"""  # noqa: S608  # our tables
+_RULES: Final = f"""{_OF_STORE} SELECT 'rule ' || rulename, name
+    FROM tables JOIN pg_rewrite ON ev_class = id WHERE rulename <> '_RETURN'"""  # noqa: S608  # our tables
+_CONSTRAINTS: Final = f"""{_OF_STORE} SELECT 'constraint ' || conname, name
+    FROM tables JOIN pg_constraint ON conrelid = id WHERE contype IN ('c', 'f', 'x', 't')"""  # noqa: S608  # our tables
+_RELATION_KINDS: Final = {"r": "table", "p": "table", "v": "view"}
 
 BUILD_MEMORY: Final = "256MB"
 """Memory of the server in which the entries of a new index are sorted."""
@@ -119,6 +163,35 @@ class PostgresDialect:
     create_store = staticmethod(create_store)
     create_table = staticmethod(create_table)
     define = staticmethod(define)
+
+    def objects(self, database: Database) -> dict[str, str]:
+        """Return the tables that statements find under the names of the store's, and what belongs to these."""
+        names = ", ".join(f"('{name}')" for name in _columns())
+        objects = {}
+        for name, kind, columns, secured in database.execute(_RELATIONS.format(names)):
+            objects[f"table {name}"] = f"{_RELATION_KINDS.get(kind, kind)} {columns}"
+            if secured:
+                objects[f"row security of {name}"] = "enabled"
+        for query in (_INDEXES, _ALL_TRIGGERS, _RULES, _CONSTRAINTS):
+            objects |= database.execute(query.format(names)).fetchall()
+        return objects
+
+    def expected_objects(self) -> dict[str, str]:
+        """Return the objects that `create_store` creates."""
+        objects = {f"table {name}": f"table {columns}" for name, columns in _columns().items()}
+        objects |= {
+            f"index {index.name}": f"{table.name}, {'partial' if index.where else 'whole'}"
+            for table in (*TABLES, EVENT_MONTHS)
+            for index in table.indexes
+        }
+        objects |= {f"index {name}": f"{on.split()[0]}, whole" for name, on in GIN_INDEXES.items()}
+        return objects | {
+            f"trigger {name}": f"session_days O {_trigger_body(changes)}" for name, _, changes in _TRIGGERS
+        }
+
+    def inconsistency(self, database: Database) -> str | None:  # noqa: ARG002  # needs the extension amcheck
+        """Return None."""
+        return None
 
     def contains(self, expression: str) -> str:
         """Return the condition that a text or bytes contain the value of its one placeholder."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import ClassVar, Final
 
-from windowpane.store.database import ContentIndex, Dialect, EventIndex
+from windowpane.store.database import ContentIndex, Database, Dialect, EventIndex
 from windowpane.store.search.fts5 import Fts5ContentIndex, Fts5EventIndex
 from windowpane.store.tables import (
     ADD_TO_SUMS,
@@ -31,6 +32,12 @@ _EVENTS_TEXT: Final = """CREATE VIRTUAL TABLE events_text USING fts5 (
     text, content = '', columnsize = 0, detail = none,
     tokenize = "unicode61 remove_diacritics 0 tokenchars '_'"
 )"""
+_SEARCH_TABLES: Final = (
+    "contents_text",
+    *(f"{index}_{part}" for index in ("events_text", "contents_text") for part in ("config", "data", "idx")),
+)
+"""Tables that FTS5 makes, in a form that depends on the release of SQLite, and one that only some stores have."""
+_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE substr(name, 1, 7) <> 'sqlite_'"
 _TRIGGERS: Final = (
     ("session_days_added", "INSERT", (("NEW", "+"),)),
     ("session_days_removed", "DELETE", (("OLD", "-"),)),
@@ -99,6 +106,32 @@ class SqliteDialect:
     create_store = staticmethod(create_store)
     create_table = staticmethod(create_table)
     define = staticmethod(define)
+
+    def objects(self, database: Database) -> dict[str, str]:
+        """Return the entries of the schema, and the numbers that a program may give a file."""
+        objects = {
+            f"{kind} {name}": f"{table}: {' '.join(str(sql).split())}"
+            for kind, name, table, sql in database.execute(_SCHEMA)
+            if kind != "table" or name not in _SEARCH_TABLES
+        }
+        for pragma in ("user_version", "application_id"):
+            objects[f"pragma {pragma}"] = str(database.execute(f"PRAGMA {pragma}").fetchone()[0])
+        return objects
+
+    def expected_objects(self) -> dict[str, str]:
+        """Return the entries of the schema of a new store."""
+        with closing(sqlite3.connect(":memory:", factory=SqliteDatabase)) as database:
+            for statement in create_store():
+                database.execute(statement)
+            return self.objects(database)
+
+    def inconsistency(self, database: Database) -> str | None:
+        """Return the first difference of an index from its table."""
+        for table in TABLES:
+            result = str(database.execute(f"PRAGMA integrity_check({table.name})").fetchone()[0])
+            if result != "ok":
+                return f"{table.name}: {result}"
+        return None
 
     def contains(self, expression: str) -> str:
         """Return the condition that a text or bytes contain the value of its one placeholder."""
