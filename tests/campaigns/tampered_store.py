@@ -15,6 +15,7 @@ from windowpane.core.events import AlertFired, Event
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import key_id, link_with
 from windowpane.store.replays import ReplayRow, StoredReplay
+from windowpane.store.sqlite.dialect import SqliteDatabase
 from windowpane.store.writes.chain import ORIGIN, genesis, read_heads
 
 KEY = b"the audit key of the campaign"
@@ -42,7 +43,7 @@ class StoreFile:
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
         """Open the file as any program can."""
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(self.path, isolation_level=None, factory=SqliteDatabase)) as connection:
             yield connection
 
     def run(self, statement: str, *values: object) -> None:
@@ -194,6 +195,8 @@ def make_store_file(folder: Path, *, keyed: bool) -> StoreFile:
     file = StoreFile(folder / "windowpane.db", folder / "heads.jsonl", folder / "older.db", keyed=keyed)
     key = KEY if keyed else None
     live = make_session(LIVE, 8, end=False)
+    SqliteStore(file.path, audit_key=key).close()
+    file.run("UPDATE store SET digest_key = zeroblob(0)")  # the digests of the sessions have no key
     with closing(SqliteStore(file.path, audit_key=key, capture=True, redact=str)) as store:
         store.append(make_session(PRUNED, 1, start=1e9))
         assert store.prune(before=1.1e9, fold=lambda _base, _events: b"{}") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ KEY_CHANGED = "the chain's key was changed after its head was recorded"
 HEAD_BROKEN = "of the heads is broken"
 NO_HEAD = "the session ended and no head was recorded of it"
 EVENTS_GIVE = "the events give"
+NEVER_ACCEPTED = "without a signature were never accepted"
+NOT_OF_A_STORE = "does not belong to a store"
+NO_STORE = "is not a Windowpane store"
 
 COMPUTED_AGAIN = "without a key anyone can compute every hash again"
 AFTER_EXPORT = "it happened after the export"
@@ -65,15 +69,16 @@ OUTSIDE = "not part of the record"
 
 def tampering(
     part: str, name: str, *reports: Report, why: str = ""
-) -> Callable[[Callable[[StoreFile], None]], None]:
+) -> Callable[[Callable[[StoreFile], None]], Callable[[StoreFile], None]]:
     """Add a tampering; one report is that of all ways, two those of the ways without and with a key."""
     if len(reports) == 1:
         reports *= 4
     elif len(reports) == 2:
         reports = (reports[0], reports[0], reports[1], reports[1])
 
-    def add(apply: Callable[[StoreFile], None]) -> None:
+    def add(apply: Callable[[StoreFile], None]) -> Callable[[StoreFile], None]:
         TAMPERINGS.append(Tampering(part, name, apply, reports, why))  # type: ignore[arg-type]  # four by now
+        return apply
 
     return add
 
@@ -197,7 +202,7 @@ def _rehash_running(file: StoreFile) -> None:
 
 
 @tampering(
-    HASHES, "everything hashed again without a key, heads as well", None, NO_LONGER, NOT_SIGNED, NO_LONGER,
+    HASHES, "everything hashed again without a key, heads as well", None, NO_LONGER, NEVER_ACCEPTED, NO_LONGER,
     why=COMPUTED_AGAIN,
 )  # fmt: skip
 def _rehash_everything(file: StoreFile) -> None:
@@ -207,7 +212,25 @@ def _rehash_everything(file: StoreFile) -> None:
 
 
 @tampering(
-    HASHES, "every signature removed, nothing else changed", None, None, NOT_SIGNED, NO_LONGER,
+    HASHES, "the same, and a process with the key writes to the store", None, NO_LONGER, NEVER_ACCEPTED,
+    NO_LONGER, why=COMPUTED_AGAIN,
+)  # fmt: skip
+def _launder(file: StoreFile) -> None:
+    _rehash_everything(file)
+    file.append(make_session("after", 2), key=KEY if file.keyed else None)
+
+
+@tampering(
+    HASHES, "the same, without the store-wide chain", NO_HEAD, NO_LONGER, NEVER_ACCEPTED, NO_LONGER,
+    why=COMPUTED_AGAIN,
+)  # fmt: skip
+def _launder_without_heads(file: StoreFile) -> None:
+    _strip_without_heads(file)
+    file.append(make_session("after", 2), key=KEY if file.keyed else None)
+
+
+@tampering(
+    HASHES, "every signature removed, nothing else changed", None, None, NEVER_ACCEPTED, NO_LONGER,
     why="there was no signature to remove",
 )  # fmt: skip
 def _strip_signatures(file: StoreFile) -> None:
@@ -220,7 +243,7 @@ def _strip_signatures(file: StoreFile) -> None:
     "every signature removed, and the store-wide chain deleted",
     NO_HEAD,
     NO_LONGER,
-    WITHOUT_KEY,
+    NEVER_ACCEPTED,
     NO_LONGER,
 )
 def _strip_without_heads(file: StoreFile) -> None:
@@ -311,13 +334,13 @@ def _forged_tombstone(file: StoreFile) -> None:
     file.delete_session(ENDED)
 
 
-@tampering(HEADS, "a session deleted, with a tombstone signed with another key", NOT_SIGNED, NEEDS_KEY)
+@tampering(HEADS, "a session deleted, with a tombstone signed with another key", NEEDS_KEY)
 def _foreign_tombstone(file: StoreFile) -> None:
     file.add_head("pruned", ENDED, key=FOREIGN_KEY)
     file.delete_session(ENDED)
 
 
-@tampering(HEADS, "a session deleted, with a tombstone under the key's name", NOT_SIGNED, HEAD_BROKEN)
+@tampering(HEADS, "a session deleted, with a tombstone under the key's name", NEEDS_KEY, HEAD_BROKEN)
 def _misnamed_tombstone(file: StoreFile) -> None:
     file.add_head("pruned", ENDED)
     file.run("UPDATE heads SET signed_by = ? WHERE id = (SELECT max(id) FROM heads)", key_id(KEY))
@@ -513,6 +536,51 @@ statement(
 )
 
 
+# -- the schema -----------------------------------------------------------------------------------------------
+
+SCHEMA = "schema"
+
+statement(
+    SCHEMA, "a trigger that deletes alerts planted",
+    "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM alerts; END", f"trigger t {NOT_OF_A_STORE}",
+)  # fmt: skip
+statement(
+    SCHEMA, "a trigger that swallows heads planted",
+    "CREATE TRIGGER t BEFORE INSERT ON heads BEGIN SELECT raise(ignore); END", f"trigger t {NOT_OF_A_STORE}",
+)  # fmt: skip
+statement(
+    SCHEMA, "a trigger of the store removed", "DROP TRIGGER session_days_added", "session_days_added is missing"
+)
+statement(SCHEMA, "a view added", "CREATE VIEW v AS SELECT * FROM alerts", f"view v {NOT_OF_A_STORE}")
+statement(SCHEMA, "a table added", "CREATE TABLE v (a)", f"table v {NOT_OF_A_STORE}")
+statement(SCHEMA, "an index dropped", "DROP INDEX events_session", "index events_session is missing")
+statement(SCHEMA, "an index added", "CREATE UNIQUE INDEX i ON turns (session, turn)", f"index i {NOT_OF_A_STORE}")
+statement(SCHEMA, "a table dropped", "DROP TABLE quotas", "table quotas is missing")
+statement(
+    SCHEMA, "a generated column added", "ALTER TABLE quotas ADD COLUMN used AS (percent / 100.0)",
+    "table quotas is not defined as in a new store",
+)  # fmt: skip
+statement(SCHEMA, "the file's user_version changed", "PRAGMA user_version = 99", "pragma user_version is not")
+statement(SCHEMA, "the file's application_id changed", "PRAGMA application_id = 99", "pragma application_id is")
+
+
+@tampering(SCHEMA, "a table replaced by a view of a part of it", "table alerts is missing")
+def _view_of_alerts(file: StoreFile) -> None:
+    file.run("ALTER TABLE alerts RENAME TO others")
+    file.run("CREATE VIEW alerts AS SELECT * FROM others WHERE severity <> 'critical'")
+
+
+@tampering(SCHEMA, "an index without the rows of its table", "missing from index alerts_at")
+def _stale_index(file: StoreFile) -> None:
+    find = "SELECT sql FROM sqlite_master WHERE name = 'alerts_at'"
+    with file.connect() as connection:
+        (sql,) = connection.execute(find).fetchone()
+        connection.execute("DROP INDEX alerts_at")
+        connection.execute(f"{sql} WHERE severity <> 'critical'")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'alerts_at'", (sql,))
+
+
 # -- whole files ----------------------------------------------------------------------------------------------
 
 FILES = "files"
@@ -528,6 +596,33 @@ def _new_file(file: StoreFile) -> None:
     file.path.unlink()
     with closing(SqliteStore(file.path)):
         pass
+
+
+@tampering(FILES, "the file emptied", NO_STORE)
+def _empty_file(file: StoreFile) -> None:
+    file.path.write_bytes(b"")
+
+
+@tampering(FILES, "the file replaced by another database", NO_STORE)
+def _other_database(file: StoreFile) -> None:
+    file.path.unlink()
+    file.run("CREATE TABLE notes (a)")
+
+
+@tampering(
+    FILES, "the exported heads emptied", None, "holds no exported head", None, "holds no exported head",
+    why="the export is not looked at",
+)  # fmt: skip
+def _empty_export(file: StoreFile) -> None:
+    file.heads.write_text("\n")
+
+
+@tampering(
+    FILES, "bytes of the exported heads damaged", None, "heads.jsonl:1: not an exported head", None,
+    "heads.jsonl:1: not an exported head", why="the export is not looked at",
+)  # fmt: skip
+def _damaged_export(file: StoreFile) -> None:
+    file.heads.write_bytes(file.heads.read_bytes().replace(b"session", b"session\xa8", 1))
 
 
 @tampering(FILES, "the file cut to half its size", "not a readable database")
@@ -565,9 +660,65 @@ def _cut_export(file: StoreFile) -> None:
 
 BESIDE = "beside the record"
 
+TEXTS = "captured texts"
+
 statement(
-    BESIDE, "a captured text changed or deleted", "UPDATE contents SET body = zeroblob(9), preview = 'other'",
-    None, why=f"{OUTSIDE}: texts may be deleted at any time; their digests are in the events",
+    TEXTS, "a captured text replaced by bytes that are not one", "UPDATE contents SET body = zeroblob(9)",
+    "is damaged",
+)  # fmt: skip
+statement(TEXTS, "the preview of a captured text changed", "UPDATE contents SET preview = 'other'", "is damaged")
+
+
+@tampering(TEXTS, "a captured text replaced by that of another digest", "is not that of its digest")
+def _exchange_texts(file: StoreFile) -> None:
+    with file.connect() as connection:
+        (first, *_), (second, *_) = connection.execute(
+            "SELECT digest FROM contents WHERE preview LIKE 'please %' ORDER BY preview LIMIT 2"
+        ).fetchall()
+        connection.execute(
+            "UPDATE contents SET (chars, preview, body) = (SELECT chars, preview, body FROM contents "
+            "WHERE digest = ?) WHERE digest = ?",
+            (first, second),
+        )
+
+
+@tampering(
+    TEXTS, "a captured text replaced by one with a replaced secret", None,
+    why="a digest is that of the text before its secrets are replaced",
+)  # fmt: skip
+def _redacted_text(file: StoreFile) -> None:
+    text = "please use [redacted:api_key] now"
+    file.run(
+        "UPDATE contents SET chars = ?, preview = ?, body = ? WHERE preview = 'please 3'",
+        len(text), text, zlib.compress(text.encode()),
+    )  # fmt: skip
+
+
+statement(
+    TEXTS, "the key of the digests replaced", "UPDATE store SET digest_key = zeroblob(32)", None,
+    why="no text has the digest of its key then, as in a store that only receives texts of other hosts",
+)  # fmt: skip
+statement(
+    TEXTS, "the captured texts deleted", "DELETE FROM contents", None,
+    why=f"{OUTSIDE}: texts may be deleted at any time; their digests are in the events",
+)  # fmt: skip
+statement(
+    BESIDE, "the days of a deleted session added or changed",
+    "INSERT INTO pruned_days VALUES (99, 20000, 'a', 'm', 'r', '', 990)", None,
+    why=f"{OUTSIDE}: the events they were counted from are deleted",
+)  # fmt: skip
+statement(
+    BESIDE, "the used quota of a plan changed", "INSERT INTO quotas VALUES ('codex', 300, 1999999999, 99, 1)",
+    None, why=f"{OUTSIDE}: a status line reports it, and no event does",
+)  # fmt: skip
+statement(
+    BESIDE, "a stream said to be received from another host",
+    "INSERT INTO received_streams VALUES ('other', 'young', '[]')", None,
+    why=f"{OUTSIDE}: it explains numbers that never arrived, not missing links",
+)  # fmt: skip
+statement(
+    BESIDE, "the number of the next event raised", "UPDATE store SET next_seq = next_seq + 1000", None,
+    why=f"{OUTSIDE}: numbers may be skipped",
 )  # fmt: skip
 statement(
     BESIDE, "a stored replay changed", "UPDATE replays SET name = 'other'", None,

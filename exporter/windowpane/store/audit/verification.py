@@ -17,7 +17,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from windowpane.core.decoders import convert, json_decoder
+from windowpane.core.events import BlockAdded
+from windowpane.core.same_session import may_copy
 from windowpane.store.audit import heads as audit_heads
+from windowpane.store.audit.contents import ContentAudit
 from windowpane.store.audit.heads import RecordedChain, SessionRevision, missing_key_problem
 from windowpane.store.audit.projections import ProjectionAudit
 from windowpane.store.database import Database
@@ -41,9 +44,14 @@ _RECEIVED: Final = "SELECT stream_id FROM received_streams WHERE session_id = ?"
 _ENDLESS: Final = 2**62
 
 
-class _DroppedRange(msgspec.Struct):
+class _Data(msgspec.Struct):
+    """The range of events that were dropped, or the block that was added."""
+
     first_n: int = 0
     last_n: int = -1
+    digest: str | None = None
+    content_type: str | None = None
+    tool_name: str | None = None
 
 
 class _Envelope(msgspec.Struct):
@@ -51,10 +59,11 @@ class _Envelope(msgspec.Struct):
 
     session_id: str
     turn: int
+    source: str
     stream_id: str
     n: int
     type: str
-    data: _DroppedRange
+    data: _Data
     at: float | None = None
 
 
@@ -129,7 +138,8 @@ def verify(
     heads = audit_heads.verify(read_heads(connection), keys=keys, exported=exported or ())
     broken += heads.broken
     is_keyed = has_keyed or heads.signed
-    walk = _SessionWalk(connection, keys.links(), has_accepted=heads.has_accepted)
+    texts = ContentAudit(connection) if projections else None
+    walk = _SessionWalk(connection, keys.links(), has_accepted=heads.has_accepted, texts=texts)
     rows = ProjectionAudit(connection) if projections else None
     for session in sessions:
         link = walk.verify(session, heads.chains.get((session.session_id, session.revision), RecordedChain()))
@@ -144,6 +154,8 @@ def verify(
         broken += [] if broken else _whole_store(connection, rows)
     if (is_keyed or is_expected) and not heads.has_accepted:
         broken += _unaccepted(walk.unkeyed_events, heads.unsigned)
+    if texts is not None and session_id is None:
+        broken += [BrokenLink("", 0, None, problem) for problem in texts.problems()]
     if rows is not None:
         rows.close()
         inconsistency = connection.dialect.inconsistency(connection)
@@ -262,8 +274,11 @@ class _Broken(Exception):  # noqa: N818  # ends the walk through a session's eve
 class _SessionWalk:
     """Verifies the chains of sessions, and counts what is worth a word without being broken."""
 
-    def __init__(self, connection: Database, links: dict[str, Link], *, has_accepted: bool) -> None:
+    def __init__(
+        self, connection: Database, links: dict[str, Link], *, has_accepted: bool, texts: ContentAudit | None
+    ) -> None:
         """*has_accepted*: an event without a signature is broken unless it was accepted."""
+        self._texts = texts
         self.explained_gaps = 0
         self.unkeyed_events = 0
         self.sender_gaps = 0
@@ -320,6 +335,11 @@ class _SessionWalk:
             if (event.session_id, event.turn, event.type, event.at) != row:
                 raise _Broken(seq, "the row's turn, type or time is not that of its event")
             numbers.record(event, seq)
+            if self._texts is not None and event.type == BlockAdded.type and event.data.digest:
+                content_type, digest = event.data.content_type, event.data.digest
+                tool = str(event.data.tool_name) if content_type == "tool_call" else None
+                is_comparable = content_type != "tool_result" or may_copy(event.source, event.source)
+                self._texts.add(event.stream_id, digest, tool=tool, is_comparable=is_comparable)
             ended_after = _ended_after(ended_after, count, event.type)
         expected = max(session.events, recorded.events)
         if (count, last_seq, previous) != (expected, session.head_seq, session.head_hash):
