@@ -31,11 +31,11 @@ from windowpane.core.digests import keyed_digester
 from windowpane.core.events import FidelityEvaluated
 from windowpane.core.window.blocks import Block
 from windowpane.evaluation.replay import PreparedRecording, ReplaySetup, find_recordings, simulate
+from windowpane.fidelity.authorship import is_written
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.passages import sentences
 from windowpane.fidelity.probe import evaluate
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import is_written
 from windowpane.manager.drivers import BlockingWindow
 from windowpane.manager.plans.summary import HEADINGS
 from windowpane.sources.imports.pipeline import playback_settings

@@ -79,27 +79,51 @@ _READ_CHARACTERS: Final = 4_096
 """Part of a text that a title is made of: enough for a secret that starts within the title."""
 _RANK: Final[dict[TitleSource, int]] = {"first_message": 0, "agent": 1, "user": 2}
 """A title replaces one of the same or a lower rank."""
-_WRAPPERS: Final = (
+WRAPPERS: Final = (
     "system-reminder", "environment_context", "environment_details", "user_instructions", "turn_aborted",
     "ide_opened_file", "ide_selection", "ide_diagnostics", "command-name", "command-message",
     "command-args", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-input",
     "bash-stdout", "bash-stderr", "user-memory-input", "skill", "INSTRUCTIONS", "uploaded_files",
     "task-notification", "collaboration_mode", "apps_instructions", "skills_instructions",
-    "subagent_notification",
+    "subagent_notification", "teammate-message", "cross-session-message", "user_shell_command",
+    "user-prompt-submit-hook", "explicit_instructions", "persisted-output",
 )  # fmt: skip
 """Elements that agents' programs put into or around the words of a user."""
 _COMMAND: Final = re.compile(r"/[A-Za-z][\w:-]{0,63}")
 _WRAPPED: Final = re.compile(
-    "|".join(f"<{re.escape(name)}(?:>|\\s[^>]{{0,200}}>).*?(?:</{re.escape(name)}>|\\Z)" for name in _WRAPPERS),
+    "|".join(f"<{re.escape(name)}(?:>|\\s[^>]{{0,200}}>).*?(?:</{re.escape(name)}>|\\Z)" for name in WRAPPERS),
     re.DOTALL,
 )
-_ENCLOSING: Final = re.compile(r"</?(?:user_input|user_message|task|feedback)(?:\s[^>]{0,200})?>")
+ENCLOSING: Final = re.compile(r"</?(?:user_input|user_message|user_query|task|feedback)(?:\s[^>]{0,200})?>")
 """Marks of elements that programs put around what the user wrote."""
-_GENERATED: Final = (
-    "# AGENTS.md instructions", "Caveat: The messages below", "[Request interrupted", "[Image", "API Error",
-    "This session is being continued from a previous conversation",
+GENERATED: Final = (
+    # added to the conversation
+    "# AGENTS.md instructions", "Caveat: The messages below", "[Request interrupted", "[Image:", "API Error",
+    "[This turn ended before", "[Agent call", "Message Type: ", "Base directory for this skill: ",
+    "Another Claude session sent a message", "A peer session sent a message", "Stop hook feedback",
+    "Stop hook blocking error", "Output token limit hit", "The user stepped away and is coming back",
+    "[SUGGESTION MODE",  # Claude Code
+    "The following tool was executed by the user",  # OpenCode
+    "I ran the following shell command:", "System: Please continue.",  # Gemini CLI, Qwen Code
+    "I have *added these files to the chat*",  # aider
+    # requests for a summary or a title
+    "CRITICAL: Respond with TEXT ONLY", "Your task is to create a detailed summary",
+    "Summarize this portion of a Claude Code session", "Please write a 5-10 word title",  # Claude Code
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",  # Codex
+    "Provide a detailed prompt for continuing our conversation", "Create a new anchored summary",
+    "Update the anchored summary", "Generate a title for this conversation",  # OpenCode
+    "Provide a detailed summary of our conversation",  # Crush
+    "The messages above are a conversation to summarize", "The messages above are NEW conversation",  # pi
+    "First, reason in your scratchpad", "Generate a new <state_snapshot>",  # Gemini CLI, Qwen Code
+    "The current conversation is rapidly running out of context",  # Cline
+    "*Briefly* summarize this partial conversation",  # aider
+    # summaries
+    "This session is being continued from a previous conversation",  # Claude Code
+    "Another language model started to solve this problem",  # Codex
+    "The conversation history before this point was compacted",  # pi
+    "I spoke to you previously about a number of things",  # aider
 )  # fmt: skip
-"""Starts of messages that a program wrote in the user's name."""
+"""Starts of messages that a program wrote in the user's name, by the agents' sources and recordings."""
 
 
 class Description(TypedDict, total=False):
@@ -170,5 +194,10 @@ def without_wrappers(text: str) -> str:
 
     A command alone, such as `/mode`, does not name a session either.
     """
-    own = _ENCLOSING.sub(" ", _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS])).strip()
-    return "" if own.startswith(_GENERATED) or _COMMAND.fullmatch(own) else own
+    own = ENCLOSING.sub(" ", _WRAPPED.sub(" ", text[: 8 * _READ_CHARACTERS])).strip()
+    return "" if is_generated(own) or _COMMAND.fullmatch(own) else own
+
+
+def is_generated(text: str) -> bool:
+    """Return whether a program wrote a message in the user's name."""
+    return text.lstrip().startswith(GENERATED)

@@ -54,7 +54,8 @@ def extract_facts(blocks: Sequence[Block], names_of: NamesOf = names_of) -> tupl
 
     *names_of* may know the names of some texts already.
     """
-    rules = (Fact("rule", rule.text, rule.block) for rule in reversed(find_rules(blocks)))
+    stated = (rule for rule in reversed(find_rules(blocks)) if rule.source != "memory")  # that is a file's text
+    rules = (Fact("rule", rule.text, rule.block) for rule in stated)
     unreasoned = decisions(blocks, most=MAXIMUM_DECISIONS, with_reason=False)
     return (*situation(blocks), *unreasoned, *rules, *_Mentions(blocks, names_of).critical())
 

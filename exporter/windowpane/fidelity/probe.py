@@ -20,15 +20,16 @@ from itertools import chain, islice
 from typing import Final, Literal
 
 from windowpane.core.events import FactOutcome, FidelityEvaluated
-from windowpane.core.names import file_name, without_wrappers
+from windowpane.core.names import file_name
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate, severity
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.authorship import authored
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, PROSE_TYPES, Passage, sentences
 from windowpane.fidelity.rules import find_rules
-from windowpane.fidelity.situation import CUT_MARK, Fact, is_written, situation
+from windowpane.fidelity.situation import CUT_MARK, Fact, situation
 from windowpane.fidelity.soundness import contradictions
 
 MINIMUM_COVERAGE: Final = 0.5
@@ -128,9 +129,10 @@ def _contradictions(
 
 def _requests(removed: Sequence[Block]) -> Iterator[str]:
     """Yield what the user wrote, sentence by sentence, and behind a command; the newest message first."""
+    typed = {one.block.id: one.text for one in authored(removed) if one.author == "user"}
     for block in reversed(removed):
-        if is_written(block):
-            parts = CUT_MARK.split(without_wrappers(block.text or "")[:READ_CHARACTERS])
+        if block.id in typed:
+            parts = CUT_MARK.split(typed[block.id][:READ_CHARACTERS])
             heads = (sentence[:MAXIMUM_CHARACTERS] for part in parts for sentence in sentences(part))
             yield from (head for head in heads if not _NO_STATEMENT.search(head))
         elif block.content_type == "user_message":

@@ -11,9 +11,9 @@ from windowpane.core.events import NO_RULES, RuleOutcome, RulesFollowed
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import REPLY_TYPES, RULE_FATES, RULE_SOURCES, RuleFate, RuleSource
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.authorship import is_written
 from windowpane.fidelity.rule_comparison import ComparedText
 from windowpane.fidelity.rules import MAXIMUM_RULES, Rule, find_rules, instructing
-from windowpane.fidelity.situation import is_written
 
 MAXIMUM_OUTCOMES: Final = 100
 OUTPUT_TYPES: Final = REPLY_TYPES | {"tool_result"}
@@ -65,7 +65,7 @@ class RuleRecord:
         if self._window_id not in (0, compaction.window_id):
             self._followed.clear()
         self._window_id = compaction.window_id
-        recorded = {source for _, source in instructing(compaction.before)}
+        recorded = {source for _, source, _ in instructing(compaction.before)}
         unrecorded = tuple(source for source in RULE_SOURCES if source not in recorded)
         event = RulesFollowed(compaction.of, compaction.number, unrecorded=unrecorded)
         if not any(block.text for block in window if block.id in compaction.results):
@@ -123,9 +123,9 @@ class _Sight:
         by_program = (one for one in added if one.content_type not in OUTPUT_TYPES and not is_written(one))
         self._present = {block.id for block in remaining}
         self._summary = ComparedText(one.text or "" for one in window if one.id in compaction.results)
-        self._remaining = ComparedText(one.text or "" for one, _ in instructing(remaining))
+        self._remaining = ComparedText(text for _, _, text in instructing(remaining))
         self._restored = ComparedText(one.text or "" for one in by_program)
-        self._instructions = ComparedText(one.text or "" for one, _ in instructing(compaction.before))
+        self._instructions = ComparedText(text for _, _, text in instructing(compaction.before))
 
     def fate_of(self, rule: Rule) -> tuple[RuleFate, str | None]:
         """Return what became of a rule, and the clause of the summary that contradicts it."""

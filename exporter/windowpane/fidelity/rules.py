@@ -15,6 +15,7 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.authorship import authored, is_by_program, is_reminder
 from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.passages import unwrapped
@@ -80,27 +81,34 @@ def find_rules(blocks: Sequence[Block]) -> tuple[Rule, ...]:
     The text of a skill or command that was loaded for one task is not read: it is a request.
     """
     rules: dict[str, Rule] = {}
-    for block, source in instructing(blocks):
-        for text in rules_of(block.text or "", SOURCE_OF[block.content_type]):
-            rules.setdefault(text.casefold(), Rule(text, source, block.id))
+    for block, source, text in instructing(blocks):
+        for wording in rules_of(text, SOURCE_OF[block.content_type]):
+            rules.setdefault(wording.casefold(), Rule(wording, source, block.id))
         if len(rules) >= MAXIMUM_RULES:
             break
     return tuple(rules.values())[:MAXIMUM_RULES]
 
 
-def instructing(blocks: Iterable[Block]) -> Iterator[tuple[Block, RuleSource]]:
-    """Yield the blocks that may state rules, with their sources."""
+def instructing(blocks: Sequence[Block]) -> Iterator[tuple[Block, RuleSource, str]]:
+    """Yield the blocks that may state rules, with their sources and the text that does.
+
+    Of a user's message that is what the user typed. Of the agent's program it is a memory file, not a reminder.
+    """
+    typed = {one.block.id: one.text for one in authored(blocks) if one.author == "user"}
     previous = ""
     for block in blocks:
         text = block.text or ""
         source = SOURCE_OF.get(block.content_type)
-        if source == "user" and text.lstrip().startswith("<"):
-            source = "memory"  # the agent's program starts its own messages with a tag
-        is_skill = text.startswith("Base directory for this skill: ")
-        is_loaded = is_skill or previous.lstrip().startswith(("<command-", "Launching skill"))
-        if source is not None and text and not (source == "memory" and is_loaded):
-            yield block, source
-        previous = text[:40]
+        if source == "user" and is_by_program(text):
+            source = "memory"
+        if source == "memory":
+            is_loaded = previous.lstrip().startswith(("<command-", "Launching skill"))
+            text = "" if is_loaded or is_reminder(text) else text
+        elif source == "user":
+            text = typed.get(block.id, "")
+        if source is not None and text:
+            yield block, source, text
+        previous = (block.text or "")[:40]
 
 
 @lru_cache(maxsize=64)

@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
-from windowpane.core.names import file_name, without_wrappers
+from windowpane.core.names import file_name
 from windowpane.core.tracking.missteps import has_failed
 from windowpane.core.tracking.regret import access_of, changed_target
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.authorship import authored
 from windowpane.fidelity.languages import DECISION, REASON, pattern_of
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, Passage, sentences, unwrapped
 
@@ -82,18 +83,13 @@ def situation(removed: Sequence[Block]) -> Iterator[Fact]:
 def _goals(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the first sentence that the user wrote, and the first of the last message."""
     stated: list[Fact] = []
-    for block in filter(is_written, removed):
-        head = without_wrappers(CUT_MARK.split(block.text or "", maxsplit=1)[0])
-        texts = (one.strip("#*- ")[:MAXIMUM_CHARACTERS] for one in islice(sentences(head[:4_000]), 20))
-        if first := min(filter(_is_statement, texts), key=lambda text: text.endswith(":"), default=""):
-            stated.append(Fact("goal", first, block.id))
+    for one in authored(removed):
+        if one.author == "user":
+            head = CUT_MARK.split(one.text, maxsplit=1)[0]
+            texts = (part.strip("#*- ")[:MAXIMUM_CHARACTERS] for part in islice(sentences(head[:4_000]), 20))
+            if first := min(filter(_is_statement, texts), key=lambda text: text.endswith(":"), default=""):
+                stated.append(Fact("goal", first, one.block.id))
     yield from stated if len(stated) < 3 else (stated[0], stated[-1])
-
-
-def is_written(block: Block) -> bool:
-    """Return whether the user wrote a message, not the agent's program, which starts its own with a tag."""
-    text = block.text or ""
-    return block.content_type == "user_message" and bool(text) and not text.lstrip().startswith("<")
 
 
 def _is_statement(text: str) -> bool:
@@ -103,10 +99,10 @@ def _is_statement(text: str) -> bool:
 def decisions(removed: Sequence[Block], *, most: int = MAXIMUM_DECISIONS, with_reason: bool = True) -> list[Fact]:
     """Return the newest sentences of the model and the user that decide something, and give the reason."""
     newest = (
-        (block, one[:DECISION_CHARACTERS])
-        for block in reversed(removed)
-        if block.content_type in MESSAGE_TYPES and DECISION.search(text := block.text or "")
-        for one in reversed([*sentences(text)])
+        (one.block, sentence[:DECISION_CHARACTERS])
+        for one in reversed([*authored(removed)])
+        if DECISION.search(one.text)
+        for sentence in reversed([*sentences(one.text)])
     )
     facts = {
         sentence: Fact("decision", sentence.replace("**", "").strip("#*- "), block.id)
@@ -133,8 +129,7 @@ def open_work(blocks: Sequence[Block]) -> list[str]:
 
     Such a line is an unchecked box, or names itself or its list so, in English.
     """
-    prose = (block.text or "" for block in reversed(blocks) if block.content_type in MESSAGE_TYPES)
-    latest = list(islice(prose, LATEST_BLOCKS))[::-1]
+    latest = [one.text for one in authored(blocks)][-LATEST_BLOCKS:]
     return list(dict.fromkeys(line for text in latest for line in _open_lines(text)))
 
 

@@ -181,13 +181,13 @@ _FATES: Final[dict[RuleFate, str]] = {
 
 
 def rule_lines(rules: Sequence[Rule], visible: set[str], fates: Mapping[str, RuleFate]) -> list[str]:
-    """Return the standing instructions, those of the user first.
+    """Return the standing instructions of the user.
 
     *visible* are the ids of the blocks in the window, *fates* what became of the rules, by their wording, in the
     last compaction.
     """
     lines = []
-    for rule in sorted(rules, key=lambda one: one.source != "user"):
+    for rule in rules:
         state = _FATES[fates[rule.text]] if rule.text in fates else "removed"
         state = "in the window" if rule.block in visible else state
         lines.append(f"  {RULE_SOURCE_LABELS[rule.source]}, {state}: {rule.text}")

@@ -21,6 +21,7 @@ from windowpane.core.vocabulary import FATES, Fate
 from windowpane.core.window.blocks import Block
 from windowpane.effects.commands import CallModel, Effect
 from windowpane.effects.model_calls import fenced
+from windowpane.fidelity.authorship import labeled
 from windowpane.fidelity.judge.prompts import ANSWER, COMPARE, Verdict, chunks, read_answer, read_verdict
 from windowpane.fidelity.judge.questions import (
     KINDS,
@@ -300,5 +301,5 @@ def judge_compression(
 def text_of(blocks: Sequence[Block]) -> str:
     """Return the text of all blocks, untruncated: a long result may state a fact at its end."""
     return "\n\n".join(
-        f"[{block.content_type.replace('_', ' ')}]\n{block.text}" for block in blocks if block.text
+        labeled(block.content_type.replace("_", " "), block.text) for block in blocks if block.text
     )

@@ -7,12 +7,13 @@ record what was decided, why, and what remains.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.authorship import authored
 from windowpane.fidelity.languages import DECISION, REASON
-from windowpane.fidelity.passages import MESSAGE_TYPES, sentences
+from windowpane.fidelity.passages import sentences
 
 MAXIMUM_CHARACTERS: Final = 240
 """Start of a sentence that is repeated."""
@@ -43,16 +44,13 @@ class Statements(NamedTuple):
 NO_STATEMENTS: Final = Statements()
 
 
-def statements_of(blocks: Iterable[Block]) -> Statements:
+def statements_of(blocks: Sequence[Block]) -> Statements:
     """Return the statements in the messages among *blocks*; one that is repeated counts where it is last."""
     decisions: dict[str, None] = {}
     open_work: dict[str, None] = {}
     other: dict[str, None] = {}
-    for block in blocks:
-        text = block.text or ""
-        if block.content_type not in MESSAGE_TYPES or text.lstrip().startswith("<"):
-            continue
-        for sentence in sentences(text[:MESSAGE_CHARACTERS]):
+    for one in authored(blocks):
+        for sentence in sentences(one.text[:MESSAGE_CHARACTERS]):
             line = _MARKS.sub("", sentence)[:MAXIMUM_CHARACTERS].rstrip()
             if len(line) < MINIMUM_CHARACTERS:
                 continue
@@ -60,7 +58,7 @@ def statements_of(blocks: Iterable[Block]) -> Statements:
                 kind = decisions
             elif _OPEN.search(sentence):
                 kind = open_work
-            elif block.content_type == "assistant_response":
+            elif one.author == "model":
                 kind = other
             else:
                 continue

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from windowpane.store.reads.reader import Reader
     from windowpane.store.records import BlockRow, SessionRow
 
-STATING: Final = ("user_message", "memory_injection")
-"""Content whose rules are listed: those of a system prompt are sent with every call."""
 MAXIMUM_BLOCKS: Final = 500
 """Removed blocks that are read, the latest."""
 MAXIMUM_QUERY: Final = 500
@@ -152,19 +150,21 @@ class AgentTools:
         return marked(_bounded([*lines, *more] or ["no captured text of this session has all of these words"]))
 
     def _rules(self, row: SessionRow) -> str:
-        """Return the rules that the captured text of the user and of memory files states."""
+        """Return the rules in what the user typed: a memory file is a file, and sent again by the program."""
         window = self._store.blocks_at(row.session_id, row.turns + 1)
         removed = self._store.removed_blocks(row.session_id, row.turns + 1, limit=MAXIMUM_BLOCKS)
-        stating = [one for one in (*reversed(removed), *window) if one.content_type in STATING]
-        texts = ((one, self._store.content(one.digest)) for one in stating)
-        blocks = [_block(one, text) for one, text in texts if text]
-        if not blocks and not self._captured(row):
+        rows = sorted((*reversed(removed), *window), key=lambda one: one.turn_added)
+        blocks = [_block(one, self._start_or_message(one)) for one in rows]
+        if not any(block.text for block in blocks) and not self._captured(row):
             raise WindowToolError(NOT_CAPTURED)
         fates = last_rule_fates(self._store, row.session_id)
         digest = self._store.digester()
-        rules = find_rules(blocks)
+        rules = [rule for rule in find_rules(blocks) if rule.source == "user"]
         fates_by_text = {rule.text: fate for rule in rules if (fate := fates.get(digest(rule.text))) is not None}
         return marked(_bounded(rule_lines(rules, {one.block_id for one in window}, fates_by_text)))
+
+    def _start_or_message(self, row: BlockRow) -> str | None:
+        return self._store.content(row.digest) if row.content_type == "user_message" else row.preview
 
     def _captured(self, row: SessionRow) -> bool:
         return any(block.preview is not None for block in self._store.blocks_at(row.session_id, row.turns + 1))
@@ -184,7 +184,7 @@ class AgentTools:
         return page_answer(_bounded(head), text, start, estimate_by_characters)
 
 
-def _block(row: BlockRow, text: str) -> Block:
+def _block(row: BlockRow, text: str | None) -> Block:
     return Block(
         row.block_id, row.content_type, row.tokens, row.turn_added, row.group, row.exchange, row.digest,
         row.chars, "estimate", text,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def print_given_back() -> None:
     """Print what the model of the session on standard input gets back; nothing without any, and for any error."""
     try:
-        text = _given_back(read_document())
+        text = text_given_back(read_document())
     except Exception:  # noqa: BLE001  # a failure of a hook is shown to the user of the agent
         text = ""
     if text:
@@ -27,7 +27,8 @@ def print_given_back() -> None:
         sys.stdout.write(json.dumps({"hookSpecificOutput": added}) + "\n")
 
 
-def _given_back(document: dict[str, object]) -> str:
+def text_given_back(document: dict[str, object]) -> str:
+    """Return the text for the session that a hook's *document* names; empty without any."""
     transcript = document.get("transcript_path")
     if document.get("source") != "compact" or not isinstance(transcript, str) or not os.path.isfile(transcript):  # noqa: PTH113
         return ""
