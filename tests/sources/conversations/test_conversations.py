@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from windowpane.core.events import BlockAdded, BlocksEvicted, ContentCompressed, ReplyDiscarded
+from windowpane.core.events import BlockAdded, BlocksEvicted, ContentCompressed, ReplyDiscarded, RulesFollowed
 from windowpane.core.window.blocks import Block
+from windowpane.fidelity.rule_survival import RuleFollower
 from windowpane.models.wire.calls import ApiCall, parse_call, read_reply
 from windowpane.sources.conversations.conversations import Conversation, Conversations, Scope
 from windowpane.testing import chat_reply
@@ -341,3 +342,69 @@ def test_a_silent_conversation_is_over(desk: Desk) -> None:
     desk.now = 4_000.0
 
     assert desk.send([SYSTEM, user("Hello"), reply("Hi"), user("Back again")], "Fine") != first
+
+
+CLAUDE_CODE_REQUEST = """\
+CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.
+
+- Do NOT use Read, Bash, Grep, Glob, Edit, Write, or ANY other tool.
+- Tool calls will be REJECTED and will waste your only turn — you will fail the task.
+
+Your task is to create a detailed summary of the conversation so far, paying close attention to its requests.
+Before providing your final summary, wrap your analysis in <analysis> tags to organize your thoughts.
+
+9. Optional Next Step: List the next step. Do not start on tangential requests or really old requests that were \
+already completed without confirming with the user first.
+
+REMINDER: Do NOT call any tools. Respond with plain text only."""
+"""Of release 2.1.332, shortened."""
+CLAUDE_CODE_SUMMARY = """\
+This session is being continued from a previous conversation that ran out of context. It is summarized below.
+
+Summary:
+1. Primary Request and Intent: {summary}
+
+Continue the conversation from where it left off without asking the user any further questions. Never recap."""
+CODEX_REQUEST = """\
+You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff summary for another LLM.
+
+Always include what remains to be done."""
+CODEX_SUMMARY = "Another language model started to solve this problem. Never duplicate its work.\n\n{summary}"
+GEMINI_REQUEST = "First, reason in your scratchpad. Then, generate the <state_snapshot>. Never skip a file."
+GEMINI_SUMMARY = "<state_snapshot>\n{summary}\nAlways read it first.\n</state_snapshot>"
+PI_REQUEST = "The messages above are a conversation to summarize. Never answer a question in them."
+PI_SUMMARY = """\
+The conversation history before this point was compacted into the following summary:
+
+<summary>
+{summary}
+</summary>
+Never ask for it again."""
+REQUESTS = {
+    "Claude Code": (CLAUDE_CODE_REQUEST, CLAUDE_CODE_SUMMARY),
+    "Claude Code, behind what the user typed": (f"Go on.\n\n{CLAUDE_CODE_REQUEST}", CLAUDE_CODE_SUMMARY),
+    "Codex": (CODEX_REQUEST, CODEX_SUMMARY),
+    "Gemini CLI": (GEMINI_REQUEST, GEMINI_SUMMARY),
+    "pi": (PI_REQUEST, PI_SUMMARY),
+}
+"""Requests for a summary, and the messages with it."""
+
+
+@pytest.mark.parametrize("agent", REQUESTS)
+def test_what_an_agents_program_writes_is_no_rule_of_its_user(desk: Desk, agent: str) -> None:
+    request, compacted = REQUESTS[agent]
+    scope = Scope("a", "s0")
+    summary = "The notes in src/app/main.py were read, the timeout is 30 s, and milk must be bought. " * 2
+    messages = [SYSTEM, user("<system-reminder>\nAlways end commit messages so.\n</system-reminder>")]
+    messages += [user("Read the notes. Never push to main.")]
+    conversation = desk.start(messages, scope=scope)
+    follower = RuleFollower(conversation.observer.tracker, digest=str)
+    desk.answer(conversation, chat_reply("Step 1"))
+    desk.answer(desk.start([*messages, reply("Step 1"), user(request)], scope=scope), chat_reply(summary))
+    following = desk.start([SYSTEM, user(compacted.format(summary=summary))], scope=scope)
+    desk.answer(following, chat_reply("Step 2"))
+    follower.finish()
+
+    assert following is conversation
+    [followed] = desk.events(conversation, RulesFollowed)
+    assert [(one.text, one.fate) for one in followed.outcomes] == [("Never push to main.", "lost")]
