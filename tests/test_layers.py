@@ -20,7 +20,7 @@ ROOT_MODULES = {"windowpane", "windowpane.exceptions", "windowpane.testing", "wi
 """The only modules beside the folders."""
 
 READ_BY_THE_DASHBOARD = (
-    "alerts", "config", "core", "evaluation.replay", "metrics", "outputs.http", "report",
+    "alerts", "config", "core", "effects.private_files", "evaluation.replay", "metrics", "outputs.http", "report",
     "sources.imports.noted_outlines", "sources.imports.progress", "store", "text", "exceptions",
 )  # fmt: skip
 """The parts of `windowpane` that the dashboard may use: nothing that manages, observes or imports a session."""

@@ -94,6 +94,58 @@ def test_values_reach_every_object(render: Render) -> None:
     assert found["PersistentVolumeClaim", "windowpane-server"]["spec"]["storageClassName"] == "fast"
 
 
+def container_of(documents: list[Document], name: str) -> tuple[Document, Document]:
+    """Return the only container of a deployment, and its volumes by name."""
+    pod = by_name(documents)["Deployment", name]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    return container, {volume["name"]: volume for volume in pod["volumes"]}
+
+
+PODS = ("windowpane-server", "windowpane-dashboard")
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_the_audit_key_is_a_file_of_a_secret(render: Render, name: str) -> None:
+    container, volumes = container_of(render(auditSecret="own-audit"), name)
+
+    (variable,) = [one for one in container["env"] if one["name"] == "WINDOWPANE_AUDIT_KEY_FILE"]
+    (mount,) = [one for one in container["volumeMounts"] if one["name"] == "audit"]
+    assert variable["value"] == f"{mount['mountPath']}/key"
+    assert mount["readOnly"]
+    assert volumes["audit"]["secret"]["secretName"] == "own-audit"
+    assert "AUDIT" not in yaml.dump(container_of(render(), name)[0])
+
+
+def test_the_dashboard_has_a_login_by_default_that_only_it_reads_from_a_secret(render: Render) -> None:
+    documents = render()
+    container, volumes = container_of(documents, "windowpane-dashboard")
+
+    assert "--insecure" not in container["args"]
+    assert volumes["config"]["secret"]["secretName"] == "windowpane-dashboard"
+    assert "windowpane-dashboard" not in yaml.dump(container_of(documents, "windowpane-server")[1])
+
+
+def test_the_dashboard_is_insecure_only_by_choice(render: Render) -> None:
+    container, volumes = container_of(render(dashboard={"insecure": True}), "windowpane-dashboard")
+
+    assert "--insecure" in container["args"]
+    assert volumes["config"]["configMap"] == {"name": "windowpane"}
+
+
+@pytest.mark.parametrize("line", [
+    "dashboard: {oidc: {client_id: w, client_secret: s3cret}}", "dashboard:\n  oidc:\n    cookie_secret: s3cret",
+    "server: {bearer_token: s3cret}", "clickhouse:\n  \"password\": s3cret",
+])  # fmt: skip
+def test_a_secret_in_the_configuration_is_refused_unless_it_is_a_secret(render: Render, line: str) -> None:
+    with pytest.raises(helm_python.HelmError, match="configSecret"):
+        render(config=line)
+
+    documents = render(config=line, configSecret="own-settings")
+    assert "s3cret" not in yaml.dump_all(documents)
+    assert container_of(documents, "windowpane-server")[1]["config"]["secret"]["secretName"] == "own-settings"
+    assert render(config="# password: none\n")
+
+
 def test_a_misspelled_value_is_refused() -> None:
     with pytest.raises(helm_python.HelmError, match=r"dashbord"):
         helm_python.Chart.load(CHART).validate_schema({"dashbord": {"enabled": False}})

@@ -125,7 +125,7 @@ def test_manifests_refer_to_objects_that_exist(manifests: list[Document], root: 
             assert volume.get("configMap", {}).get("name", "windowpane") in configurations
             assert volume.get("persistentVolumeClaim", {}).get("claimName", "windowpane-server") in claims
             if "secret" in volume:
-                assert f"secret tls {volume['secret']['secretName']}" in guide
+                assert re.search(rf"secret (tls|generic) {volume['secret']['secretName']} ", guide)
         (container,) = pod["containers"]
         mounted = {mount["name"] for mount in container["volumeMounts"]}
         assert mounted <= {*volumes, "data"}
