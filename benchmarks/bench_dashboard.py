@@ -27,7 +27,7 @@ from typing import NamedTuple
 from dashboard_store import LONGEST, PARENT, complete, fill
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from windowpane.core.times import live_since
+from windowpane.core.times import live_since, midnight
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import EventFilter
 from windowpane.store.search.content import ContentFilter
@@ -289,7 +289,9 @@ def server_side(path: Path, turns: int) -> dict[str, Callable[[], object]]:
         store.count_events(EventFilter(**filters))
 
     return {
-        "fleet: list, alerts, frame": lambda: fleet_frame(read_fleet(store, fleet, since), now),
+        "fleet: list, alerts, frame": lambda: fleet_frame(
+            read_fleet(store, fleet, since, midnight=midnight(now)), now
+        ),
         "session: timeline read": lambda: read_timeline(store, LONGEST),
         "session: timeline read and chart": draw,
         "turn: window, removed blocks, events": at_turn,

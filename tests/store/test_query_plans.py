@@ -39,7 +39,7 @@ def plans(tmp_path, make_session, monkeypatch):
 
 
 def explain(connection: sqlite3.Connection, sql: str) -> list[str]:
-    if not sql.startswith(("SELECT", "WITH")):
+    if not sql.lstrip().startswith(("SELECT", "WITH")):
         return []
     return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
 
@@ -78,6 +78,9 @@ READS = {
     "blocks needed again": lambda store: store.removed_blocks("s7", 3, regretted=True),
     "alerts that fire now": lambda store: store.alerts(AlertFilter(firing=True)),
     "sub-agents of a session": lambda store: store.sessions(SessionFilter(parent_session_id="s7")),
+    "costs of a day": lambda store: store.spending(since=50.0),
+    "costs of a day of some sessions": lambda store: store.spending(since=50.0, roots=("s1", "s2")),
+    "costs of a day by project": lambda store: store.spending(since=50.0, projects=("a",)),
     "version": lambda store: store.version(),
     "a trend": lambda store: store.trends(days=5),
 }
@@ -91,6 +94,7 @@ def test_a_read_scans_no_large_table(plans, name):
 
     scans = [detail for detail in found if detail.startswith("SCAN")]
     assert found
+    assert not [detail for detail in found if "(current=?)" in detail], "all current sessions"
     assert not [
         scan for scan in scans if scan.split()[1] in ("e", "b", "events", "blocks", "turns", "sessions", "daily")
     ], scans
@@ -168,6 +172,7 @@ def test_the_sub_agents_of_a_session_are_found_by_its_id(plans):
     """Those of all its records: the index of current sessions would have each row look at all sessions."""
     store, found = plans
     store.session("s7")
+    store.sessions(SessionFilter(projects=("a",)))
 
     children = [detail for detail in found if detail.startswith("SEARCH child")]
 

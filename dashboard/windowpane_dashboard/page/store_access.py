@@ -133,17 +133,26 @@ def find_content(snapshot: StoreSnapshot, query: ContentFilter) -> ContentHits:
     return snapshot.store.find_content(query)
 
 
-def rerun_on_change(snapshot: StoreSnapshot, *, page: str | None = None) -> None:
+def rerun_on_change(
+    snapshot: StoreSnapshot, *, page: str | None = None, content: Callable[[StoreSnapshot], object] | None = None
+) -> None:
     """Draw the page again when the store has changed; while it has not, each poll costs one small read.
 
-    A poll that the browser sent before it saw the last address of *page* is skipped: drawn with the older
-    address, the page would return to it.
+    *content* returns what the page shows: it is drawn again only where that has changed too. A poll that the
+    browser sent before it saw the last address of *page* is skipped: drawn with the older address, the page would
+    return to it.
     """
+    version, drawn = snapshot.version, None if content is None else content(snapshot)
 
     @st.fragment(run_every=REFRESH_SECONDS)
     def watch() -> None:
+        nonlocal version
         try:
-            changed = snapshot.store.has_changed_since(snapshot.version)
+            changed = snapshot.store.has_changed_since(version)
+            if changed and content is not None:
+                fresh = replace(snapshot, version=snapshot.store.version())
+                if content(fresh) == drawn:
+                    changed, version = False, fresh.version
         except READ_ERRORS:
             logger.warning("the store cannot be read now: the page stays as it is and tries again", exc_info=True)
             return

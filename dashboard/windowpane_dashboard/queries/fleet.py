@@ -34,6 +34,7 @@ FIRINGS: Final = 2_000
 LIVE_READ: Final = 50
 """Live sessions of which the nearest are chosen, those under most pressure."""
 CARDS: Final = 6
+MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ def read_fleet(
     rows = below_parents(sorted(reader.sessions(query), key=lambda row: _turns(row, first)))
     live = nearest(reader, query, live_since, firing) if totals.live else ()
     if live and midnight < math.inf:
-        live = _with_costs_of_today(live, reader.spending(since=midnight))
+        live = _with_costs_of_today(
+            live, reader.spending(since=midnight, roots=[one.row.session_id for one in live])
+        )
     return Fleet(rows, totals, severities_by_session(firing), live, losses_of(reader, rows))
 
 
@@ -235,6 +238,26 @@ def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
         "stated cost": row.is_cost_stated,
         "firing": worst_severity(fired) if fired else None,
     }
+
+
+def shown(listed: Fleet, now: float) -> object:
+    """Return what the cards and the table show, to compare with a later state. Times count in whole minutes."""
+    firings = [one.alert.fired_at for one in listed.live if one.alert is not None]
+    ages = [_age(at, now) for at in (*(row.last_at for row in listed.rows), *firings)]
+    live = [is_live(row, now) for row in listed.rows]
+    return (
+        listed.rows,
+        listed.fired,
+        listed.live,
+        listed.losses,
+        ages,
+        live,
+        [one.forecast(now) for one in listed.live],
+    )
+
+
+def _age(at: float | None, now: float) -> str:
+    return "now" if at is not None and now - at < MINUTE else ago(at, now)
 
 
 def compactions_text(row: SessionRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import streamlit as st
@@ -21,6 +22,7 @@ from windowpane_dashboard.page.search_field import search_field, today
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.page.width import page_width
 from windowpane_dashboard.queries import filter_chips
+from windowpane_dashboard.queries.filter_chips import Filter
 from windowpane_dashboard.queries.filters import FleetFilters, SessionAddress
 from windowpane_dashboard.queries.fleet import (
     FLEET_ROWS,
@@ -29,6 +31,7 @@ from windowpane_dashboard.queries.fleet import (
     configured_budgets,
     fleet_frame,
     retention_text,
+    shown,
 )
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title, short_title
 from windowpane_dashboard.sections.fleet_table import BAR_CELLS, fleet_styled
@@ -63,12 +66,9 @@ def main() -> None:
         offered = filter_chips.offered_sessions(snapshot.store.facets(), today())
         search_field(PAGE, filters, offered, text_is="title, id, agent, folder, repository, branch and label")
         now = time.time()
-        since = store_access.live_since_now()
-        query = filters.to_store(limit=FLEET_ROWS, since=since, zone=times.reader_zone())
-        listed = store_access.fleet(snapshot, query, since, midnight(now, times.reader_zone()))
-    phrases = fleet_phrases(listed.totals, filtered=bool(filter_chips.chosen(filters, offered)))
+        listed = read_listed(snapshot, filters, now)
     with head:
-        linked_headline([*phrases, *named_sessions(listed)], targets(listed), PAGE)
+        linked_headline(headline(listed, filters, offered), targets(listed), PAGE)
         live_cards(listed.live, now)
         spending_line(snapshot, listed, now)
     session_table(listed, now)
@@ -76,22 +76,54 @@ def main() -> None:
         unread_sessions({row.session_id for row in listed.rows}, filters.text)
     if snapshot.projects is None:
         retention_line()
-    store_access.rerun_on_change(snapshot, page=PAGE)
+    store_access.rerun_on_change(snapshot, page=PAGE, content=lambda fresh: content(fresh, filters))
+
+
+def read_listed(snapshot: StoreSnapshot, filters: FleetFilters, now: float) -> Fleet:
+    """Return the sessions that match."""
+    since, zone = store_access.live_since_now(), times.reader_zone()
+    query = filters.to_store(limit=FLEET_ROWS, since=since, zone=zone)
+    return store_access.fleet(snapshot, query, since, midnight(now, zone))
+
+
+def content(snapshot: StoreSnapshot, filters: FleetFilters) -> object:
+    """Return what the page shows of the store, with the sums of unlisted sessions as they are written."""
+    now = time.time()
+    listed = read_listed(snapshot, filters, now)
+    offered = filter_chips.offered_sessions(snapshot.store.facets(), today())
+    return (
+        shown(listed, now), totals_text(listed), headline(listed, filters, offered),
+        spending_texts(snapshot, listed, now), offered, store_access.project_names(snapshot),
+    )  # fmt: skip
+
+
+def headline(listed: Fleet, filters: FleetFilters, offered: Mapping[str, Filter]) -> list[Phrase]:
+    """Return the headline of the page."""
+    phrases = fleet_phrases(listed.totals, filtered=bool(filter_chips.chosen(filters, offered)))
+    return [*phrases, *named_sessions(listed)]
 
 
 def spending_line(snapshot: StoreSnapshot, listed: Fleet, now: float) -> None:
     """Draw the quotas of plans, and the cost budgets of the day."""
-    store = snapshot.store
+    texts: Sequence[str] = ()
     with messages.report_read_errors("Quotas and budgets cannot be read"):
-        quotas = sorted(store.quotas(now=now), key=lambda quota: quota.read_at)
-        latest = {(quota.agent, quota.minutes): quota for quota in quotas}  # an agent may have several accounts
-        live = {row.agent for row in listed.rows if is_live(row, now)}
-        texts = [quota_text(quota, now, live) for quota in latest.values()]
-        budgets = configured_budgets(snapshot.projects)
-        costs = store.spending(since=midnight(now)) if budgets else ()
-        texts += [budget_text(budget, costs) for budget in budgets]
+        texts = spending_texts(snapshot, listed, now)
     if texts:
         st.caption(escape_markdown(" · ".join(texts)))
+
+
+def spending_texts(snapshot: StoreSnapshot, listed: Fleet, now: float) -> list[str]:
+    """Return the state of each quota and budget."""
+    store = snapshot.store
+    quotas = sorted(store.quotas(now=now), key=lambda quota: quota.read_at)
+    latest = {(quota.agent, quota.minutes): quota for quota in quotas}  # an agent may have several accounts
+    live = {row.agent for row in listed.rows if is_live(row, now)}
+    budgets = configured_budgets(snapshot.projects)
+    costs = store.spending(since=midnight(now)) if budgets else ()
+    return [
+        *(quota_text(quota, now, live) for quota in latest.values()),
+        *(budget_text(budget, costs) for budget in budgets),
+    ]
 
 
 def retention_line() -> None:

@@ -31,3 +31,19 @@ def test_a_percent_is_recorded_at_its_first_sight_and_costs_count_from_a_moment(
     assert store.quotas(now=AT + 20_000) == []
     costs = {one.session_id: one.dollars for one in store.spending(since=AT + 1_000)}
     assert costs == {"early": pytest.approx(2.0), "late": pytest.approx(2.0)}
+
+
+def test_the_costs_of_some_sessions_include_their_sub_agents(store) -> None:
+    for session, parent in (("root", None), ("child", "root"), ("other", None)):
+        events: list[Event] = []
+        tracker = SessionTracker(
+            SessionInfo(session, "codex", "m", "test", session, parent), emit=events.extend, digest=str
+        )
+        tracker.add("user_message", "go", 1, at=AT)
+        tracker.end_turn(Usage(1_000, 5), cost_dollars=1.0, at=AT)
+        tracker.flush()
+        store.append(events)
+
+    costs = store.spending(since=AT - 1, roots=["root", "unknown"])
+
+    assert [(one.session_id, one.root_session_id) for one in costs] == [("root", "root"), ("child", "root")]

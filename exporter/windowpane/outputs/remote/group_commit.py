@@ -69,9 +69,7 @@ class GroupCommit:
         self._lock = threading.Lock()
         self._capacity = SharedCapacity(capacity_events)
         self._queue = RoundRobin[_Waiting]()
-        self._storing = Poller(
-            "group-commit", self._store_waiting, settle=lambda *_: self._store_waiting() is None
-        )
+        self._storing = Poller("group-commit", self._store_waiting, settle=self._settle)
         self.problem = ""
         """Reason for which the last transaction failed; empty while the store takes events."""
 
@@ -124,6 +122,10 @@ class GroupCommit:
             with self._lock:
                 for one in group:
                     self._capacity.give_back(one.batch.project, one.weight)
+
+    def _settle(self, *_: object) -> bool:
+        self._store_waiting()
+        return True
 
     def _next_group(self) -> list[_Waiting]:
         """Return the batches of the next transaction: one of each project in turn, until it has enough events."""

@@ -46,7 +46,7 @@ from other indexes than that of ids.
 """
 _PARENT: Final = """(
     SELECT child.session_id FROM sessions AS child
-    WHERE child.session_id = sessions.parent_session_id AND child.current = 1 AND {visible}
+    WHERE child.session_id = sessions.parent_session_id AND +child.current = 1 AND {visible}
 )"""
 """The parent, if it is visible."""
 _COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
@@ -137,7 +137,8 @@ def totals(connection: Database, query: SessionFilter, live_since: float) -> Fle
 def _page(
     connection: Database, query: SessionFilter, conditions: Conditions, limit: int, offset: int
 ) -> list[SessionRow]:
-    sql = f"{conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
+    current = "current = 1" if query.parent_session_id is None else "+current = 1"  # found by another index
+    sql = f"{current} AND {conditions.clause} ORDER BY {FLEET_ORDERS[query.order]} LIMIT ? OFFSET ?"
     return _rows(connection, sql, (*conditions.values, limit, offset), query.projects)
 
 
@@ -184,7 +185,9 @@ def _conditions(connection: Database, query: SessionFilter) -> Conditions:
 def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> list[SessionRow]:
     """Return the sessions of *projects* whose id starts with *prefix*, at most 20."""
     prefix = stored_id(prefix)
-    conditions = Conditions(["session_id >= ?", "session_id < ?"], [prefix, prefix + "\U0010ffff"])
+    conditions = Conditions(
+        ["+current = 1", "session_id >= ?", "session_id < ?"], [prefix, prefix + "\U0010ffff"]
+    )
     conditions.among("project", projects)
     sql = f"{conditions.clause} ORDER BY sessions.session_id LIMIT {MAXIMUM_FOUND_SESSIONS}"
     return _rows(connection, sql, conditions.values, projects)
@@ -192,7 +195,7 @@ def find(connection: Database, prefix: str, projects: Sequence[str] | None) -> l
 
 def read(connection: Database, session_id: str, projects: Sequence[str] | None) -> SessionRow | None:
     """Return the current revision of a session, or None; None also where it is not of *projects*."""
-    conditions = Conditions(["session_id = ?"], [stored_id(session_id)])
+    conditions = Conditions(["+current = 1", "session_id = ?"], [stored_id(session_id)])
     conditions.among("project", projects)
     return next(iter(_rows(connection, conditions.clause, conditions.values, projects)), None)
 
@@ -217,16 +220,13 @@ def facets(connection: Database, projects: Sequence[str] | None) -> dict[str, tu
     """
     conditions = Conditions([LISTED])
     conditions.among("project", projects)
+    rows = connection.execute(
+        f"SELECT DISTINCT agent, model, source FROM sessions WHERE current = 1 AND {conditions.clause}",  # noqa: S608
+        conditions.values,
+    ).fetchall()
     distinct = {
-        f"{column}s": tuple(
-            value
-            for (value,) in connection.execute(
-                f"SELECT DISTINCT {column} FROM sessions WHERE current = 1 AND {conditions.clause} ORDER BY 1",  # noqa: S608
-                conditions.values,
-            )
-            if value
-        )
-        for column in ("agent", "model", "source")
+        name: tuple(sorted({row[column] for row in rows if row[column]}))
+        for column, name in enumerate(("agents", "models", "sources"))
     }
     if projects is not None:
         return {**distinct, "types": tuple(sorted(PAYLOADS))}
@@ -268,7 +268,7 @@ def _rows(
     columns = ", ".join(computed.get(name, name) for name in _ROW_FIELDS)
     bound = columns.count("{visible}") * visible.values
     columns = columns.replace("{visible}", visible.clause)
-    select = f"SELECT {columns} FROM sessions WHERE current = 1 AND {sql}"  # noqa: S608  # values are bound
+    select = f"SELECT {columns} FROM sessions WHERE {sql}"  # noqa: S608  # values are bound
     return [_row(row) for row in connection.execute(select, (*bound, *values))]
 
 

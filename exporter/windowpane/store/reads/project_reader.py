@@ -156,9 +156,11 @@ class ProjectReader:
         """Return nothing: a plan belongs to no project."""
         return []
 
-    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
+    def spending(
+        self, *, since: float, projects: tuple[str, ...] | None = None, roots: Sequence[str] | None = None
+    ) -> list[Spending]:
         """Return the cost since *since* of each session of these projects with a later event."""
-        return self._reader.spending(since=since, projects=self._visible(projects))
+        return self._reader.spending(since=since, projects=self._visible(projects), roots=roots)
 
     def composition(
         self,

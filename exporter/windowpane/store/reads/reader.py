@@ -351,12 +351,17 @@ class Reader(CopyReads, TrendReads):
         )
         return quota_forecasts(readings, now=now)
 
-    def spending(self, *, since: float, projects: tuple[str, ...] | None = None) -> list[Spending]:
-        """Return the cost since *since* of each session with a later event."""
+    def spending(
+        self, *, since: float, projects: tuple[str, ...] | None = None, roots: Sequence[str] | None = None
+    ) -> list[Spending]:
+        """Return the cost since *since* of each session with a later event.
+
+        With *roots*, only of these sessions and their sub-agents.
+        """
         from windowpane.store.reads import spending
 
         with self._engine.lend() as connection:
-            return spending.since(connection, since, projects)
+            return spending.since(connection, since, projects, roots)
 
     def size(self) -> StoreSize:
         """Return how much is stored."""
