@@ -56,8 +56,8 @@ ODD = (
     b'"2026-13-45T99:99:99Z"', b"[[],{}]",
 )  # fmt: skip
 ODD_VALUES: tuple[Any, ...] = (
-    None, True, -1, 2**70, 1.5, float("nan"), 1e308, "", "x" * 300, [], {}, [1], [[]], {"type": "text"},
-    "2026-13-45", "\ud800", {"content": {"content": []}},
+    None, True, -1, 2**63, 2**70, 10**400, 1.5, float("nan"), float("inf"), 1e308, "", "\0", "x" * 300, [], {}, [1],
+    [[]], {"type": "text"}, "2026-13-45", "\ud800", {"content": {"content": []}},
 )  # fmt: skip
 PLAYBACK = PlaybackSettings(digest=str, counter_for=lambda _: CharacterCounter())
 
@@ -98,7 +98,10 @@ def disturbed(content: bytes, random: Random) -> bytes:
             if isinstance(value[key], dict | list) and value[key] and random.random() < 0.75:
                 value = value[key]
                 continue
-            value[key] = deepcopy(random.choice(ODD_VALUES))  # later ones write into it
+            if random.random() < 0.3:
+                del value[key]
+            else:
+                value[key] = deepcopy(random.choice(ODD_VALUES))  # later ones write into it
             break
     return json.dumps(document).encode()
 

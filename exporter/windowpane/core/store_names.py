@@ -21,6 +21,8 @@ ENDPOINTS: Final = ("http", "https")
 """Schemes of a server that receives events for its own store."""
 EXPECTED_URL: Final = f"{EXPECTED}, or postgresql://user@host/database"
 
+NUL: Final = "\0"
+"""The one character that no path has, and that ends a text early where C reads it."""
 _SCHEME: Final = re.compile(r"\A(?=(?:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+:/)([A-Za-z0-9+.-]+):")
 """Of two characters or more: one is a drive of Windows. SQLite itself takes `file:name` for a URL."""
 _PASSWORD: Final = re.compile(r"(?<=://)([^:/?#@]*):.*@", re.DOTALL)
@@ -65,6 +67,8 @@ def parse_store_name(name: str, *, key: str = "store") -> str | StoreUrl:
     if kind not in (*DATABASES, *ENDPOINTS):
         return store_file(name, key=key, expected=EXPECTED_URL)
     rest = name.partition(":")[2]
+    if NUL in rest:
+        raise ConfigurationError(key, f"this {kind} URL contains a NUL character", expected=EXPECTED_URL)
     if not rest.startswith("//"):
         raise ConfigurationError(key, f"this {kind} URL lacks its two slashes", expected=EXPECTED_URL)
     return StoreUrl(f"{kind}:{rest}")
@@ -79,6 +83,8 @@ def store_file(name: str, *, key: str = "store", expected: str = EXPECTED) -> st
     """Return the path of the file that *name* means. Raises `ConfigurationError` about *key* for another URL."""
     if not name.strip():
         raise ConfigurationError(key, "is blank", expected=expected)
+    if NUL in name:
+        raise ConfigurationError(key, "contains a NUL character", expected=expected)
     scheme = _SCHEME.match(name)
     if scheme is None:
         return name

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SAFE_PATH: Final = "PYTHONSAFEPATH"
 """The variable for `-P`: multiprocessing has no option for it."""
+MAXIMUM_PROCESSES: Final = 2**31
+"""The numbers of processes are below it."""
 NEW_OBJECTS: Final = 50_000
 """New objects after which cycles are looked for, instead of Python's 700."""
 
@@ -76,7 +78,9 @@ def usable_cores() -> int:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process of this machine has this number."""
+    """Return whether a process of this machine has this number; none has one that is out of range."""
+    if not 0 < pid < MAXIMUM_PROCESSES:
+        return False
     if sys.platform == "win32":
         return _is_running_on_windows(pid)
     try:

@@ -202,6 +202,8 @@ def channel_for(url: str, *, min_severity: Severity | None = None) -> Channel:
 
 
 def _parsed(url: str) -> SplitResult:
+    if not url.isprintable():
+        raise ConfigurationError(_PATH, "invalid address: it has a control character", expected=EXPECTED)
     try:
         return urlsplit(url)
     except ValueError:

@@ -43,6 +43,8 @@ def server_address(url: str, *, insecure: bool = False, key: str = "store") -> S
 
     Without encryption only this machine is accepted, unless *insecure*.
     """
+    if not url.isprintable():
+        raise ConfigurationError(key, "contains a control character", expected=_EXPECTED)
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port

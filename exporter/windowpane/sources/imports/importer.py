@@ -340,6 +340,8 @@ class RecordedEvents:
             try:
                 outcome = store()
             except OtherSessionError as error:
+                if error.session_id in self.distinct_ids:
+                    raise
                 stated_id = stated_id or error.session_id
                 self.distinct_ids[error.session_id] = error.distinct_id
             else:

@@ -13,7 +13,7 @@ import msgspec
 
 from windowpane.core.decoders import decode_json
 from windowpane.effects.private_files import write_whole
-from windowpane.effects.processes import is_running
+from windowpane.effects.processes import MAXIMUM_PROCESSES, is_running
 
 WRITE_SECONDS: Final = 0.5
 """Time between two notes."""
@@ -22,7 +22,7 @@ WRITE_SECONDS: Final = 0.5
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A note of an import."""
 
-    pid: Annotated[int, msgspec.Meta(gt=0)]
+    pid: Annotated[int, msgspec.Meta(gt=0, lt=MAXIMUM_PROCESSES)]
     """The process that wrote it."""
 
 

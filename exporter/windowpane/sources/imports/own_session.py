@@ -220,10 +220,10 @@ def _gemini_projects(folder: Path) -> Iterator[Path]:
     for project in _listed(gemini_folder()):
         try:
             with (project / ".project_root").open("rb") as file:
-                root = file.read(_PROJECT_FILE_BYTES).decode().strip()
-        except (OSError, ValueError):
+                root = Path(file.read(_PROJECT_FILE_BYTES).decode().strip()).resolve()
+        except (OSError, ValueError):  # also of a NUL character in the path
             continue
-        if Path(root).resolve() == folder:
+        if root == folder:
             yield project / "chats"
 
 

@@ -67,6 +67,7 @@ def _checked(url: str, key: str) -> str:
     try:
         parts = urlsplit(url)
         is_base = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        is_base = is_base and url.isprintable()
     except ValueError:
         is_base = False
     if not is_base:

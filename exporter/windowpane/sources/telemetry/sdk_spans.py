@@ -103,4 +103,6 @@ def _pair_seconds(value: Any) -> float | None:
     if not isinstance(value, list) or len(value) != 2 or not all(isinstance(part, int) for part in value):
         return None
     seconds, nanoseconds = value
-    return seconds + nanoseconds / NANOSECONDS if 0 <= seconds < MAXIMUM_INTEGER / NANOSECONDS else None
+    if not 0 <= seconds < MAXIMUM_INTEGER / NANOSECONDS or not 0 <= nanoseconds < NANOSECONDS:
+        return None
+    return seconds + nanoseconds / NANOSECONDS

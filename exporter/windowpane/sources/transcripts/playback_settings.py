@@ -17,6 +17,7 @@ from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.names import NAME_CHARACTERS, described_line
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
+from windowpane.core.stored_payloads import stored_id
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import LimitSource
 from windowpane.core.window.blocks import Block
@@ -119,6 +120,8 @@ class PlaybackSettings:
 
     def distinct_id(self, session_id: str) -> str:
         """Return the id of a session, or of one below it, which the recording states as *session_id*."""
+        if self.distinct_ids:
+            session_id = stored_id(session_id)  # as the store has it
         for stated, distinct in self.distinct_ids.items():
             if session_id == stated or session_id.startswith(f"{stated}/"):
                 session_id = distinct + session_id.removeprefix(stated)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.limits import MAXIMUM_TOKENS
+from windowpane.core.stored_payloads import stored_id
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.wire.calls import ApiCall
 from windowpane.models.wire.replies import Reply
@@ -92,6 +93,7 @@ class ExchangeSorter:
 
     def add_compaction(self, session_key: str, compaction: Compacted) -> Iterator[Record]:
         """Yield the records of a compaction that the recording states, where its session is open."""
+        session_key = stored_id(session_key)
         if session_key in self._opened:
             yield from self._end(before=None)
             yield from self._switch(session_key)
@@ -144,7 +146,7 @@ class ExchangeSorter:
             key = f"{parent_key[:MAXIMUM_KEY_CHARS]}/{exchange.key[:_SHORTEST_CHARS]}"
         else:
             key = scope.session_id or exchange.key
-        key = self._unique(key[:MAXIMUM_NAME_CHARS])
+        key = self._unique(stored_id(key[:MAXIMUM_NAME_CHARS]))  # as the observer names it
         self._stats.sessions += 1
         self._opened[key] = SessionOpened(
             key, exchange.agent or self._agent, call.model, parent_key, exchange.limit_tokens, exchange.sent_at
