@@ -275,12 +275,15 @@ def _judged(text: str, position: int, name: SecretName) -> Span | None:
         if " " in value.strip() or not name.is_secret(value[:_JUDGED_CHARACTERS]):
             return None
         return Span(start, 1, end, name.kind)
-    return _symbolic(text, position, name) or _bare(text, position, name)
+    return _bare(text, position, name)
 
 
 def _bare(text: str, position: int, name: SecretName) -> Span | None:
     """Return the value without quotation marks at *position* if it is a secret."""
     bare = _UNQUOTED.match(text, position)
+    is_cut = bare is None or text[bare.end() : bare.end() + 1] in _PARENTHESES
+    if is_cut and (symbolic := _symbolic(text, position, name)):
+        return symbolic
     if bare is None:
         return None
     continued = _CONTINUED.match(text, bare.end())

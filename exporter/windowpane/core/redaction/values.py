@@ -102,7 +102,7 @@ def is_password(value: str) -> bool:
         return _SYMBOL.search(value) is not None or (value.isalpha() and is_gibberish(value))
     if is_plain_text(value, _NAME_EDGES):
         return value.isalnum() or _is_passphrase(value)
-    return _ADDRESS.fullmatch(value) is None and not _is_name_of(value, _DOTTED_NAME)
+    return _ADDRESS.fullmatch(value) is None
 
 
 def is_named_password(value: str) -> bool:
