@@ -48,8 +48,6 @@ class SaveCheckpoint:
     on_late: Callable[[CommandResult], object]
     is_last: bool = False
     """True at the end of a task, when the write is worth a longer wait."""
-    is_awaited: bool = True
-    """False to continue at once: *on_late* receives the outcome."""
 
 
 @dataclass(frozen=True, slots=True)

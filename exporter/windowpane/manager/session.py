@@ -218,7 +218,7 @@ class ManagedSession:
             return self.files.run(
                 lambda: store.save(command.document, command.markdown),
                 characters=len(command.markdown),
-                wait_seconds=END_SECONDS if command.is_last else WAIT_SECONDS if command.is_awaited else 0.0,
+                wait_seconds=END_SECONDS if command.is_last else WAIT_SECONDS,
                 on_late=lambda result: self._record_late(lambda: command.on_late(result)),
             )
         if isinstance(command, ArchiveCheckpoint):

@@ -72,12 +72,12 @@ def checkpoint_if_due(engine: Engine, levels: Levels, used_tokens: int) -> Effec
 
 
 def checkpoint_reduction(engine: Engine, result: CascadeResult) -> Effect[None]:
-    """Save a checkpoint of a reduced window, unless one was saved a few turns ago; the write is not awaited.
+    """Save a checkpoint of a reduced window, unless one was saved a few turns ago.
 
     Evictions may keep a window below the checkpoint level for its whole life.
     """
     if result.done and _is_due(engine):
-        yield from save_checkpoint(engine, "reduction", is_awaited=False)
+        yield from save_checkpoint(engine, "reduction")
 
 
 def _is_due(engine: Engine) -> bool:
@@ -92,9 +92,7 @@ def save_milestone(engine: Engine) -> Effect[None]:
         yield from save_checkpoint(engine, trigger)
 
 
-def save_checkpoint(
-    engine: Engine, trigger: str, *, completed: str | None = None, is_awaited: bool = True
-) -> Effect[bool]:
+def save_checkpoint(engine: Engine, trigger: str, *, completed: str | None = None) -> Effect[bool]:
     """Save the session's state; return False if another session has saved a newer one, or the write takes long.
 
     A checkpoint that cannot be saved is reported and does not stop the session.
@@ -117,9 +115,7 @@ def save_checkpoint(
             digest = engine.digest(saved.markdown)
             engine.tracker.record(CheckpointSaved(saved.version, trigger, saved.size_bytes, digest))
 
-    reply = yield SaveCheckpoint(
-        saved.document, saved.markdown, record, is_last=completed is not None, is_awaited=is_awaited
-    )
+    reply = yield SaveCheckpoint(saved.document, saved.markdown, record, is_last=completed is not None)
     if isinstance(reply.error, UnfinishedWriteError):
         return False
     record(reply)
