@@ -56,8 +56,8 @@ ODD = (
     b'"2026-13-45T99:99:99Z"', b"[[],{}]",
 )  # fmt: skip
 ODD_VALUES: tuple[Any, ...] = (
-    None, True, -1, 2**63, 2**70, 10**400, 1.5, float("nan"), float("inf"), 1e308, "", "\0", "x" * 300, [], {}, [1],
-    [[]], {"type": "text"}, "2026-13-45", "\ud800", {"content": {"content": []}},
+    None, True, -1, 2**63, 2**70, 10**400, 1.5, float("nan"), float("inf"), 1e308, "", "\0", "x" * 300,
+    [], {}, [1], [[]], {"type": "text"}, "2026-13-45", "\ud800", {"content": {"content": []}},
 )  # fmt: skip
 PLAYBACK = PlaybackSettings(digest=str, counter_for=lambda _: CharacterCounter())
 

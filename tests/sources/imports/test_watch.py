@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -16,8 +17,10 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.cli import watch as watching
-from windowpane.core.events import AlertFired, Event, EventContext, NotificationDelivered
+from windowpane.core.events import AlertFired, BlockAdded, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
+from windowpane.sources.imports import follow
+from windowpane.sources.imports.follow import FollowedFile
 from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
@@ -125,6 +128,27 @@ def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
     assert scene.turns() == 6
     assert (seen.session_id, seen.pressure.utilization) == (SESSION, pytest.approx(0.15, abs=0.01))
     assert scene.poll() == []
+    assert_as_imported(scene)
+
+
+def test_a_transcript_is_stored_without_being_held(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "PIECE_BYTES", 1_000)
+    held: list[int] = []
+    pieces = FollowedFile.pieces
+
+    def counted(followed: FollowedFile, until: float = math.inf) -> Iterator[list[Event]]:
+        for piece in pieces(followed, until):
+            held.append(sum(isinstance(event.data, BlockAdded) for event in piece))
+            yield piece
+
+    monkeypatch.setattr(FollowedFile, "pieces", counted)
+    scene.write(60)
+    scene.poll()
+    scene.write(3)
+    scene.poll()
+
+    assert scene.turns() == 62
+    assert max(held) < 10
     assert_as_imported(scene)
 
 

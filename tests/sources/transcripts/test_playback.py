@@ -15,6 +15,7 @@ from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.vocabulary import CountSource
 from windowpane.core.window.blocks import Block
+from windowpane.sources.transcripts import playback as playback_module
 from windowpane.sources.transcripts.playback import session_events, session_id_of, session_keys
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (
@@ -445,3 +446,30 @@ def test_an_estimate_is_not_labeled_exact_when_the_vocabulary_is_loaded_meanwhil
     )
 
     assert [added.block.count_source for added in of(events, "block.added")] == ["estimate", "exact"]
+
+
+def test_a_window_that_no_compaction_empties_holds_a_bounded_amount_of_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(playback_module, "MAXIMUM_TEXT_CHARACTERS", 1_000)
+    probe = Probe()
+    contents = [
+        ContentAdded("tool_result", f"{number:02} " + "x" * 97, f"c{number}", key=f"k{number}")
+        for number in range(40)
+    ]
+    records = (
+        OPENED,
+        ContentAdded("system_prompt", "s" * 300),
+        *contents,
+        Compacted("auto", summary="all of it"),
+    )
+    events = play(*records, playback=replace(PLAYBACK, evaluate=probe))
+    removed, visible, _ = probe.asked[0]
+
+    assert sum(len(block.text or "") for block in removed) <= 1_000
+    assert removed[-1].text == contents[-1].text
+    assert [block.text for block in removed][:20] == [None] * 20
+    assert [block.chars for block in removed] == [100] * 40
+    assert next(iter(visible)).text == "s" * 300
+    monkeypatch.undo()
+    assert events == play(*records, playback=replace(PLAYBACK, evaluate=Probe()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, Component, ContentType
 from windowpane.core.window.blocks import Block
@@ -115,6 +116,12 @@ class Window:
         if digest and self._by_digest.setdefault(digest, block_id) is not block_id:
             self._note_duplicate(slot)
         self.version += 1
+
+    def discard_text(self, block_id: str) -> Block:
+        """Discard the text of a block, whose digest and size remain. Raises `WindowError`; returns the block."""
+        slot = self.slot(block_id)
+        slot.block = replace(slot.block, text=None)
+        return slot.block
 
     def replace(self, removed: Iterable[str], results: Iterable[Block]) -> list[Block]:
         """Replace *removed* by *results* at the position of the first; return the removed blocks.

@@ -7,8 +7,9 @@ import of the longer file. A file that shrank or was rewritten is read from its 
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -83,19 +84,28 @@ class FollowedFile:
 
         Raises `Rewritten` where the part that was read has changed, and `OSError` when the file cannot be read.
         """
+        return [event for piece in self.pieces() for event in piece]
+
+    def pieces(self, until: float = math.inf) -> Iterator[list[Event]]:
+        """Yield the events that `read` returns in lists, one per piece of the file, *until* an offset."""
         with self.path.open("rb") as file:
             self._check(file)
             file.seek(self.offset)
-            while lines := _whole_lines(file, skip=self._skip):
+            while self.offset < until and (lines := _whole_lines(file, skip=self._skip)):
+                lines = lines[: int(min(len(lines), until - self.offset))]
                 self.offset += len(lines)
                 self._feed(lines)
                 file.seek(self.offset)
+                yield self._released()
             self._mark = _mark(file, self.offset)
         for record in () if self._transcript is None else self._transcript.pause():
             self._play(record)
         for player in self._players.values():
             player.flush()
         del self.problems[:-MAXIMUM_PROBLEMS]
+        yield self._released()
+
+    def _released(self) -> list[Event]:
         emitted, self._emitted[:] = self._emitted.copy(), []
         return emitted
 

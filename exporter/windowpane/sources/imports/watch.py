@@ -12,10 +12,11 @@ import math
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -331,22 +332,35 @@ class Watcher:
         playback = replace(self._playback, distinct_ids=file.distinct_ids)
         file.followed, file.engine = FollowedFile(path, reader, playback), AlertEngine(self._rules)
         file.stored.clear()
-        interleaved = list(file.engine.interleave(file.followed.read()))
-        for session_id, batch in by_session(interleaved).items():
+        counts: Counter[str] = Counter()
+        reported: list[Event] = []
+        for event in _interleaved(file.followed, file.engine):
+            counts[event.context.session_id] += 1
+            if isinstance(event.data, _REPORTED):
+                reported.append(event)
+        for session_id, count in counts.items():
+            again = partial(self._of_session, session_id, path, reader, playback, file.followed.offset)
             with self._appending:
                 try:
-                    self._store.import_session(lambda batch=batch: batch)  # type: ignore[misc]
+                    self._store.import_session(again)
                 except OtherSessionError as error:
                     _log.warning("%s: %s: stored as %s", path, error, error.distinct_id)
                     file.distinct_ids[error.session_id] = error.distinct_id
                     break
                 stored = self._stored(session_id)
-                if stored.of_the_recording == len(batch) and self._derived(session_id):
+                if stored.of_the_recording == count and self._derived(session_id):
                     file.stored[session_id] = stored.total
         else:
-            self._notify(interleaved)
-            return interleaved
+            self._notify(reported)
+            return reported
         return self._restart(path, file, reader)
+
+    def _of_session(
+        self, session_id: str, path: Path, reader: LineReader, playback: PlaybackSettings, until: int
+    ) -> Iterator[Event]:
+        """Yield the events of one session, read again: those of a large file are not held."""
+        events = _interleaved(FollowedFile(path, reader, playback), AlertEngine(self._rules), until)
+        return (event for event in events if event.context.session_id == session_id)
 
     def _extend(self, file: WatchedFile, fresh: list[Event]) -> bool:
         """Append new events; returns False where the store no longer holds the events appended before."""
@@ -433,6 +447,15 @@ class _StoredEvents:
 
     total: int
     of_the_recording: int
+
+
+_REPORTED: Final = (PressureMeasured, SessionEnded, AlertFired, AlertResolved)
+"""Events that a watcher shows or delivers."""
+
+
+def _interleaved(followed: FollowedFile, engine: AlertEngine, until: float = math.inf) -> Iterator[Event]:
+    """Yield the events of a file from its start, with their alerts."""
+    return engine.interleave(chain.from_iterable(followed.pieces(until)))
 
 
 def by_session(events: Iterable[Event]) -> dict[str, list[Event]]:

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
+MAXIMUM_TEXT_CHARACTERS: Final = 16_000_000
+"""Texts of a window that are held at most: more than any model's window has. Of more, the latest half is."""
 MEDIA_TOKENS: Final = 1_000
 """Flat cost of one image without `PlaybackSettings.media_tokens`."""
 LIST_COST_RATIO: Final = 0.01
@@ -203,6 +205,8 @@ class SessionPlayer:
         self._keys: dict[str, list[str]] = {}
         """The recording's keys of a block."""
         self._removed = RemovedContent()
+        self._characters = 0
+        """Of the texts in the window, at most."""
         self._at = opened.at
         self._descriptions = SessionDescriptions()
         info = SessionInfo(
@@ -269,6 +273,9 @@ class SessionPlayer:
         )
         if record.content_type == "user_message" and record.text:
             self._derive_title(record.text)
+        self._characters += block.chars
+        if self._characters > MAXIMUM_TEXT_CHARACTERS:
+            self._discard_texts()
         if record.key:
             self._name_block(record.key, block.id)
         if record.tool_call_id and record.content_type == "tool_result":
@@ -429,6 +436,16 @@ class SessionPlayer:
         if not record.media:
             return tokens, source
         return tokens + record.media * self._media_tokens(), "estimate"
+
+    def _discard_texts(self) -> None:
+        """Discard the oldest texts of a recording that states no compaction, however long it becomes."""
+        blocks = [block for block in self.tracker.window if block.text and block.content_type not in STATIC_TYPES]
+        self._characters = sum(block.chars for block in blocks)
+        for block in blocks if self._characters > MAXIMUM_TEXT_CHARACTERS // 2 else ():
+            self.tracker.discard_text(block.id)
+            self._characters -= block.chars
+            if self._characters <= MAXIMUM_TEXT_CHARACTERS // 2:
+                break
 
     def _media_tokens(self) -> int:
         flat = self._playback.media_tokens
