@@ -34,7 +34,7 @@ def certificate(result: Verification, heads: Sequence[Head], *, store: str, at: 
         f"Checked          {count(result.events, 'event')} of {count(result.sessions, 'session')}",
         f"Compared rows    {'yes' if result.projections else 'no'}: what the pages show against the events",
         f"Explained gaps   {result.explained_gaps:,}",
-        f"Before the key   {count(result.unkeyed_events, 'event')}",
+        f"Accepted         {count(result.unkeyed_events, 'event')} recorded without the key",
         f"Last head        {f'number {heads[-1].id}, hash {heads[-1].hash}' if heads else 'none'}",
         "",
         "The last head is chained to the heads of all sessions before it. Keep this file outside the store: as",

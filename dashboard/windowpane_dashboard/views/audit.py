@@ -132,7 +132,7 @@ def chain_state(verification: Verification, store: EventReader) -> None:
         st.markdown(f":material/check_circle: **Intact**, {escape_markdown(f'{meaning}. {checked}{explained}.')}")
         if verification.unkeyed_events:
             st.caption(
-                f"{count(verification.unkeyed_events, 'event')} recorded before the store had its key: "
+                f"{count(verification.unkeyed_events, 'event')} recorded without the key and accepted: "
                 "unaltered since then, not proven before."
             )
         return

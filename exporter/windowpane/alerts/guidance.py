@@ -174,7 +174,8 @@ GUIDANCE: Final[dict[str, Guidance]] = {
     ),
     "audit_chain_broken": Guidance(
         "The hash chain over a session's events does not verify: an event was altered, removed, inserted or "
-        "recorded without the key. Or the rows that pages read are not what the events give.",
+        "recorded without the key. Or the rows that pages read are not what the events give, or the tables, "
+        "indexes and triggers are not those of a store.",
         "The record of this session cannot be relied on. Without a key the cause may be a damaged "
         "file; with one it is tampering.",
         "`windowpane audit verify` names the first bad event or row.",

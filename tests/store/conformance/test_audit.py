@@ -8,12 +8,14 @@ from contextlib import closing
 import msgspec
 import pytest
 from tests.store.conformance.direct_access import edit, fetch
+from tests.store.conftest import make_tracker
 
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
+from windowpane.store.audit.verification import verify
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import EventFilter
-from windowpane.store.keys import link_with, load_key
+from windowpane.store.keys import AuditKeys, link_with, load_key
 from windowpane.store.store import Store
 from windowpane.store.writes.chain import genesis
 
@@ -258,6 +260,71 @@ def test_what_a_store_holds_before_its_key_is_reported_until_it_is_accepted(stor
         assert len(store.verify().accepted) == 2
 
 
+SCHEMA_CHANGES = {
+    "sqlite": {
+        "CREATE TRIGGER t BEFORE INSERT ON heads BEGIN SELECT raise(ignore); END": "trigger t does not belong",
+        "DROP INDEX events_at": "index events_at is missing",
+        "DROP TABLE quotas": "table quotas is missing",
+    },
+    "postgresql": {
+        "CREATE RULE r AS ON INSERT TO heads DO INSTEAD NOTHING": "rule r does not belong",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
+        "CREATE TRIGGER t BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION f()": "trigger t does not belong",
+        "CREATE OR REPLACE FUNCTION session_days_insert() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NULL; END'": "trigger session_days_insert is not defined",
+        "ALTER TABLE session_days DISABLE TRIGGER ALL": "trigger session_days_insert is not defined",
+        "ALTER TABLE alerts ENABLE ROW LEVEL SECURITY": "row security of alerts does not belong",
+        "ALTER TABLE alerts ADD CONSTRAINT c CHECK (severity <> 'x')": "constraint c does not belong",
+        "ALTER TABLE quotas ADD COLUMN used bigint GENERATED ALWAYS AS (1) STORED": "table quotas is not defined",
+        "ALTER TABLE alerts RENAME TO others; CREATE VIEW alerts AS SELECT * FROM others": "table alerts is not",
+        "DROP INDEX events_at": "index events_at is missing",
+        "DROP TABLE quotas": "table quotas is missing",
+    },
+}  # fmt: skip
+
+
+def test_changes_of_the_schema_are_reported(stores, make_session):
+    store = stores.open()
+    store.append(make_session("s1", turns=1))
+    database = store.engine.open_writer()
+    with closing(database):
+        for statement, problem in SCHEMA_CHANGES["sqlite" if stores.is_sqlite else "postgresql"].items():
+            database.execute("BEGIN")
+            database.execute(statement)
+            broken = verify(database, keys=AuditKeys()).broken
+            database.execute("ROLLBACK")
+            assert any(link.problem.startswith(problem) for link in broken), (statement, broken)
+
+
+def test_a_captured_text_that_is_not_that_of_its_digest_is_reported(stores, make_session):
+    store = stores.open(capture=True, redact=str)
+    edit(store, "UPDATE store SET digest_key = ?", b"")  # the digests of the session have no key
+    store.append(make_session("s1", turns=3))
+    assert store.verify().intact
+
+    edit(
+        store,
+        "UPDATE contents SET (chars, preview, body) = (SELECT chars, preview, body FROM contents "
+        "WHERE preview = 'please 1') WHERE preview = 'please 2'",
+    )
+    (link,) = store.verify().broken
+    assert "is not that of its digest" in link.problem
+
+
+def test_a_text_that_continues_a_secret_of_the_one_before_is_not_reported(stores, make_session):
+    store = stores.open(capture=True, redact=str)
+    edit(store, "UPDATE store SET digest_key = ?", b"")
+    tracker = make_tracker("s1", store.append)
+    tracker.start(1.0)
+    for text in ("hello", "the key is sk-ant-api03-AbCdEfGhIj", "KlMnOpQrStUvWxYz0123456789-AbCdEfGh and more"):
+        tracker.add("user_message", text, 9, at=1.0)
+    tracker.end_turn(at=2.0)
+
+    texts = [text for (text,) in fetch(store, "SELECT preview FROM contents ORDER BY preview")]
+    assert texts == ["and more", "hello", "the key is [redacted:anthropic_key]"]
+    assert store.verify().intact
+
+
 def test_a_store_without_signatures_is_expected_to_have_a_key_where_one_is_set(stores, make_session):
     with closing(stores.open()) as store:
         store.append(make_session("s1", turns=1))
@@ -381,6 +448,17 @@ def test_unreadable_exported_heads_are_reported_with_file_and_line(filled, tmp_p
 
     with pytest.raises(StoreError, match=r"heads\.jsonl:2: not an exported head"):
         filled.verify(heads_file=file)
+    file.write_bytes(b'{"id":1,"kind":"head","session\xa8id":"a","signed_by":"\x96"}\n')
+    with pytest.raises(StoreError, match=r"heads\.jsonl:1: not an exported head"):
+        filled.verify(heads_file=file)
+
+
+@pytest.mark.parametrize("file", ["/dev/null", "/dev/zero", "empty.jsonl"])
+def test_exported_heads_without_an_entry_are_an_error(filled, tmp_path, file):
+    (tmp_path / "empty.jsonl").write_bytes(b"\n")
+
+    with pytest.raises(StoreError, match="expected a file that `windowpane audit heads` wrote"):
+        filled.verify(heads_file=tmp_path / file)
 
 
 def test_the_key_comes_from_the_environment_or_a_file(tmp_path):

@@ -175,7 +175,7 @@ def verify(
 
 
 def _unaccepted(events: int, heads: int) -> Iterator[BrokenLink]:
-    """Yield the problem of a store that holds what nobody signed and its owner has not accepted."""
+    """Yield the problem of a store that holds anything that is neither signed nor accepted."""
     if events or heads:
         problem = f"{events} events and {heads} heads without a signature were never accepted; {ACCEPT}"
         yield BrokenLink("", 0, None, problem)
