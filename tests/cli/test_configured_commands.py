@@ -162,9 +162,43 @@ def test_commands_use_the_configured_store_and_key(
     assert SESSION in run("sessions", "--json").stdout
     verified = run("audit", "verify").output
     assert "keyed: detects tampering" in verified
-    assert "recorded before the store had its key" not in verified
+    assert "without the key" not in verified
     key.write_text("another key of as many letters..")
     assert "BROKEN" in run("audit", "verify", code=1).output
+
+
+def test_events_from_before_the_key_are_reported_until_they_are_accepted(
+    configure: Configure, transcript: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure({})
+    run("import", transcript, "--limit", str(LIMIT))
+    assert "chain intact" in run("audit", "verify").output
+    assert "never accepted" in run("audit", "verify", "--expect-key", code=1).output
+    key = tmp_path / "key"
+    key.write_text("a key of thirty-two characters..")
+    configure({"store": {"audit_key_file": str(key)}})
+
+    run("import", transcript, "--limit", str(LIMIT))
+    assert caplog.text.count("recorded without an audit key") == 1
+    assert run("audit", "verify", code=1).output.count("broken: ") == 1
+    assert "chain intact" in run("audit", "verify", "--no-expect-key").output
+    assert "problem  audit key      the store holds" in CliRunner().invoke(main, ["doctor"]).output
+
+    assert "accepted " in run("audit", "accept").output
+    verified = run("audit", "verify").output
+    assert "chain intact" in verified
+    assert "accepted on " in verified
+    assert "the store holds" not in CliRunner().invoke(main, ["doctor"]).output
+
+
+@pytest.mark.parametrize("arguments", [("verify",), ("heads",), ("rebuild",), ("accept",)], ids=" ".join)
+def test_audit_commands_refuse_a_file_without_a_store(configure: Configure, arguments: tuple[str, ...]) -> None:
+    store = configure({})
+    store.parent.mkdir()
+    store.touch()
+
+    assert "is not a Windowpane store" in run("audit", *arguments, code=1).output
+    assert store.read_bytes() == b""
 
 
 def test_serve_sends_an_alert_about_a_broken_chain(

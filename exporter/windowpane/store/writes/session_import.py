@@ -267,6 +267,7 @@ def _after_shared(connection: Database, before: int, after: int, first_seq: int)
     shared_until, stream, others = first_seq, "", set[bytes]()
 
     def following() -> bytes | None:
+        body: bytes
         for (body,) in stored:
             if not _is_foreign(body, stream):
                 return body
