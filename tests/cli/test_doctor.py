@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import tomllib
 from contextlib import closing
 from pathlib import Path
@@ -31,6 +32,29 @@ def findings(store: Path) -> list[dict[str, Any]]:
     output = CliRunner().invoke(main, ["doctor", "--store", str(store), "--json"]).output
     rows: list[dict[str, Any]] = json.loads(output)
     return rows
+
+
+def of_store(store: str) -> list[tuple[str, str]]:
+    output = CliRunner().invoke(main, ["doctor", "--store", store, "--json"]).output
+    return [(one["verdict"], one["detail"]) for one in json.loads(output) if one["subject"] == "store"]
+
+
+def test_a_server_as_store_is_not_a_problem() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        ((verdict, detail),) = of_store(address)
+    ((unreachable, reason),) = of_store(address)
+
+    assert (verdict, detail) == ("ok", f"events are sent to {address}, which can be reached")
+    assert unreachable == "note"
+    assert "cannot be reached now" in reason
+
+
+def test_a_server_without_encryption_is_a_problem() -> None:
+    ((verdict, detail),) = of_store("http://windowpane.example")
+
+    assert verdict == "problem"
+    assert "unencrypted" in detail
 
 
 def test_waiting_spool_files_are_reported(tmp_path: Path) -> None:

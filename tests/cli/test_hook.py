@@ -349,6 +349,78 @@ def test_the_import_hook_is_silent(home: Path, given: str) -> None:
     assert hook("import", given=given).output == ""
 
 
+def message_of_hook(
+    *arguments: str, session: str = SESSION, event: str = "SessionStart", path: str = "later.jsonl"
+) -> str:
+    """Return what a hook that imports shows to the user."""
+    given = {"session_id": session, "hook_event_name": event, "transcript_path": path}
+    output = hook("import", *arguments, given=given).stdout
+    document = json.loads(output or "{}")
+    assert set(document) <= {"systemMessage"}  # nothing for the model
+    return str(document.get("systemMessage", ""))
+
+
+def test_with_a_server_as_store_the_user_is_notified_once_per_session(home: Path) -> None:
+    server = ("--store", "https://windowpane.example")
+
+    assert "the store is a server" in message_of_hook(*server)
+    assert message_of_hook(*server, event="PreCompact") == message_of_hook(*server) == ""
+    assert "the store is a server" in message_of_hook(*server, session=SESSION.replace("1", "2"))
+    assert not (home / "windowpane.db").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "text"])
+def test_a_store_that_cannot_be_used_is_shown_to_the_user(home: Path, kind: str) -> None:
+    store = home / "windowpane.db"
+    if kind == "folder":
+        store.mkdir()
+    else:
+        store.write_text("something else, longer than a header")
+
+    assert str(store) in message_of_hook()
+    assert message_of_hook() == ""
+
+
+def test_invalid_settings_are_shown_to_the_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WINDOWPANE_STORE")
+    monkeypatch.setenv("WINDOWPANE_CONFIG", str(home / "missing.yml"))
+
+    assert "missing.yml" in message_of_hook()
+
+
+def test_an_import_that_failed_in_the_background_is_reported_by_the_next_hook_until_one_succeeds(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = transcript(home / f"{SESSION}.jsonl", calls=3)
+    damaged = home / "damaged.db"
+    damaged.write_bytes(b"SQLite format 3\0" + bytes(4_000))
+    monkeypatch.setenv("WINDOWPANE_STORE", str(damaged))
+
+    assert start_import(str(path)).wait(timeout=60) != 0
+    assert str(damaged) in message_of_hook()
+    assert message_of_hook() == ""
+    (finding,) = [one for one in doctor() if one["subject"] == "hooks"]
+    assert finding["verdict"] == "problem"
+    assert str(damaged) in finding["detail"]
+
+    assert start_import(str(path), str(home / "windowpane.db")).wait(timeout=60) == 0
+    assert message_of_hook(session=SESSION.replace("1", "3")) == ""
+    assert [one for one in doctor() if one["subject"] == "hooks"] == []
+
+
+def doctor() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(CliRunner().invoke(main, ["doctor", "--json"]).output)
+    return rows
+
+
+def test_where_nothing_can_be_kept_the_user_is_notified_at_the_start_only(home: Path) -> None:
+    (home / ".local").write_text("no folder")
+    server = ("--store", "https://windowpane.example")
+
+    assert message_of_hook(*server, event="PreCompact") == ""
+    assert "the store is a server" in message_of_hook(*server)
+
+
 def test_the_import_hook_imports_in_the_background(home: Path) -> None:
     path = transcript(home / f"{SESSION}.jsonl", calls=3)
     process = start_import(str(path), str(home / "windowpane.db"))

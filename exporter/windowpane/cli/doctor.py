@@ -37,7 +37,9 @@ from windowpane.models.tokens import counter_for
 from windowpane.outputs.http.authentication import require_protection
 from windowpane.outputs.http.http_server import LOOPBACK, host_and_port
 from windowpane.outputs.http.service_discovery import http_status, reported_health
+from windowpane.outputs.remote.connection import server_address
 from windowpane.outputs.remote.sink import waiting_base
+from windowpane.sources.hooks.failed_import import failure
 from windowpane.sources.installed_agents.locations import claude_folder, default_folders
 from windowpane.store.keys import KEY_VARIABLE, checked_key, key_in, keys_in
 from windowpane.store.writes import chain
@@ -181,6 +183,9 @@ def _store(path: StoreName, config: Config) -> Iterator[Finding]:
     if others:
         detail = f"{len(others)} files {where} wait for an agent with another project or token"
         yield Finding("note", "spool", detail)
+    if isinstance(path, StoreUrl) and _is_endpoint(path):
+        yield from _server(path, config)
+        return
     if isinstance(path, Path) and not path.exists() and not path.is_symlink():
         yield Finding("note", "store", f"none yet at {path}; `windowpane import` creates it")
         return
@@ -200,6 +205,23 @@ def _store(path: StoreName, config: Config) -> Iterator[Finding]:
         yield Finding("problem", "audit key", detail)
     if isinstance(path, Path):
         yield from _file(path)
+
+
+def _server(store: StoreUrl, config: Config) -> Iterator[Finding]:
+    """Check the address of a server that this machine sends its events to."""
+    try:
+        server = server_address(store.url, insecure=config.ingest.insecure)
+        socket.create_connection((server.host, server.port), timeout=2).close()
+    except WindowpaneError as error:
+        yield Finding("problem", "store", str(error))
+        return
+    except OSError as error:
+        detail = f"{store} cannot be reached now ({error.strerror or error}); events wait in files meanwhile"
+        yield Finding("note", "store", detail)
+    else:
+        yield Finding("ok", "store", f"events are sent to {server.url}, which can be reached")
+    detail = "a server does not receive recordings yet: hooks, `import` and `watch` need the file of a store"
+    yield Finding("note", "recordings", detail)
 
 
 def _file(path: Path) -> Iterator[Finding]:
@@ -277,7 +299,9 @@ def _recordings() -> Finding:
 
 
 def _hooks() -> Iterator[Finding]:
-    """Report hooks of an earlier release, which import modules of the project that Claude Code opens."""
+    """Report an import that failed, and hooks that import modules of the project that Claude Code opens."""
+    if reason := failure():
+        yield Finding("problem", "hooks", f"the last import by a hook failed: {reason}")
     usual, project = claude_folder() / "settings.json", Path.cwd() / ".claude"
     for path in dict.fromkeys((usual, project / "settings.json", project / "settings.local.json")):
         with suppress(click.ClickException):  # Claude Code reports settings that it cannot read

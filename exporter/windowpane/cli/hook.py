@@ -127,7 +127,8 @@ def status(store_path: StoreName | None) -> None:
 def import_transcript(store_path: StoreName | None) -> None:
     """Import the transcript that a hook of Claude Code names on standard input, in the background.
 
-    Prints nothing and never fails: the output of a hook is sent to the model, and a failure blocks the agent.
+    Never fails, which would block the agent. Prints only why a session is not recorded, once per session and in
+    the form that Claude Code shows to its user.
 
     \b
     Example:

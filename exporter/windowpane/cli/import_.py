@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,12 +25,13 @@ from windowpane.cli.options import (
 )
 from windowpane.cli.output import frameless_table, print_json, print_table, progress_bar
 from windowpane.core.characters import plain
-from windowpane.exceptions import StoreError
+from windowpane.exceptions import StoreError, WindowpaneError
+from windowpane.sources.hooks import failed_import
 from windowpane.sources.hooks.input import configured_store
 from windowpane.text import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
@@ -111,7 +112,12 @@ def command(
     key = import_key(chosen, options._asdict())
     reports = unchanged_reports(store_file, key)
     if reports is None:
-        reports = import_recordings(chosen, key, store_path, options, newest_first=newest_first, quiet=as_json)
+        with recorded_failure() if live else nullcontext():
+            reports = import_recordings(
+                chosen, key, store_path, options, newest_first=newest_first, quiet=as_json
+            )
+    if live:
+        failed_import.record(next((f"{one.path}: {one.error}" for one in reports if _is_failure(one)), ""))
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
 
@@ -124,6 +130,21 @@ def command(
     else:
         _print(reports)
     ctx.exit(_exit_code(reports))
+
+
+@contextmanager
+def recorded_failure() -> Iterator[None]:
+    """Keep the reason for the next hook where an import fails that no one sees."""
+    try:
+        yield
+    except (WindowpaneError, OSError, click.ClickException) as error:
+        failed_import.record(str(error))
+        raise
+
+
+def _is_failure(report: FileReport) -> bool:
+    """Return whether a transcript was not stored, other than one without a row that shows its format yet."""
+    return bool(report.error) and not report.unknown
 
 
 def _load_workers(paths: Sequence[Path]) -> None:

@@ -12,7 +12,8 @@ from windowpane.core.store_names import full_name
 from windowpane.outputs.runtime.current import running_outputs
 from windowpane.outputs.runtime.task_queue import TaskQueue
 from windowpane.sources.clients.calls import boundary
-from windowpane.sources.hooks.transcript import start_import
+from windowpane.sources.hooks.input import configured_store
+from windowpane.sources.hooks.transcript import start_import, store_problem
 
 EVENTS: Final = ("Stop", "SubagentStop", "PreCompact")
 """Hooks after which the transcript holds a whole reply, or the window before a compaction."""
@@ -48,5 +49,7 @@ def _store_name(store: str | Path | None) -> str | None:
 
 def _import(transcript: str, store: str | None) -> None:
     """Import one transcript, one after the other: two imports of one session would wait for each other."""
-    if Path(transcript).is_file():
+    if problem := store_problem(configured_store(store)):
+        boundary.warn("store", "sessions of the Claude Agent SDK are not recorded: %s", problem)
+    elif Path(transcript).is_file():
         start_import(transcript, store).wait(IMPORT_SECONDS)
