@@ -3,7 +3,7 @@
 Usage: python tests/servers/clickhouse_http.py PORT FOLDER USER PASSWORD
 
 It passes statements, parameters and data through and interprets none of them: `query`, `database`, `param_*`,
-settings, inserts in the native format, compressed or not, and errors with their code.
+settings (in the address or as a form), inserts in the native format, compressed or not, and errors with their code.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 import sys
 import tempfile
 from base64 import b64encode
+from email.parser import BytesParser
+from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 from urllib.parse import parse_qsl, urlsplit
@@ -27,6 +29,27 @@ TRANSPORT = {
 }  # fmt: skip
 """Parameters of a request that the engine does not know as settings."""
 INSERT = re.compile(rb"\s*INSERT INTO .* FORMAT Native\n", re.IGNORECASE)
+
+
+def decompressed(body: bytes) -> bytes:
+    """Return the content of all frames: the client compresses each block of an insert as one."""
+    pieces = []
+    while body:
+        frame = lz4.frame.LZ4FrameDecompressor()
+        pieces.append(frame.decompress(body))
+        body = frame.unused_data or b""
+    return b"".join(pieces)
+
+
+def form(content_type: str, body: bytes) -> dict[str, str]:
+    """Return the fields of a form, in which a client sends the parameters of a long query."""
+    message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + content_type.encode() + b"\r\n\r\n" + body)
+    fields = {}
+    for part in message.iter_parts():
+        content = part.get_payload(decode=True)
+        assert isinstance(content, bytes)
+        fields[str(part.get_param("name", header="Content-Disposition"))] = content.decode()
+    return fields
 
 
 class Engine:
@@ -82,8 +105,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self._body()
         if self.headers.get("Content-Encoding") == "lz4":
-            body = lz4.frame.decompress(body)
-        self._respond(body)
+            body = decompressed(body)
+        if self.headers.get_content_type() == "multipart/form-data":
+            self._respond(b"", form(self.headers["Content-Type"], body))
+        else:
+            self._respond(body)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -95,11 +121,11 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return b"".join(parts)
 
-    def _respond(self, body: bytes) -> None:
+    def _respond(self, body: bytes, fields: dict[str, str] | None = None) -> None:
         if self.headers.get("Authorization") != self.credentials:
             self._fail("Code: 516. DB::Exception: Authentication failed. (AUTHENTICATION_FAILED)", 403)
             return
-        parameters = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True))
+        parameters = dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True)) | (fields or {})
         statement = parameters.get("query", "").encode()
         try:
             result = self.engine.run(statement + b"\n" + body if statement else body, parameters)

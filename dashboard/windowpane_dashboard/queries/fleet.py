@@ -240,7 +240,7 @@ def _fleet_record(listed: Fleet, row: SessionRow, now: float) -> dict[str, Any]:
     }
 
 
-def shown(listed: Fleet, now: float) -> object:
+def visible_content(listed: Fleet, now: float) -> object:
     """Return what the cards and the table show, to compare with a later state. Times count in whole minutes."""
     firings = [one.alert.fired_at for one in listed.live if one.alert is not None]
     ages = [_age(at, now) for at in (*(row.last_at for row in listed.rows), *firings)]

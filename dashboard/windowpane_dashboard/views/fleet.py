@@ -31,7 +31,7 @@ from windowpane_dashboard.queries.fleet import (
     configured_budgets,
     fleet_frame,
     retention_text,
-    shown,
+    visible_content,
 )
 from windowpane_dashboard.queries.titles import TITLE_OF_LINK, session_title, short_title
 from windowpane_dashboard.sections.fleet_table import BAR_CELLS, fleet_styled
@@ -92,7 +92,7 @@ def content(snapshot: StoreSnapshot, filters: FleetFilters) -> object:
     listed = read_listed(snapshot, filters, now)
     offered = filter_chips.offered_sessions(snapshot.store.facets(), today())
     return (
-        shown(listed, now), totals_text(listed), headline(listed, filters, offered),
+        visible_content(listed, now), totals_text(listed), headline(listed, filters, offered),
         spending_texts(snapshot, listed, now), offered, store_access.project_names(snapshot),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from windowpane.store.embedded import SqliteStore
 from windowpane_dashboard.page import store_access
 from windowpane_dashboard.page.store_access import StoreSnapshot
 from windowpane_dashboard.queries.filters import FleetFilters
-from windowpane_dashboard.queries.fleet import read_fleet, shown
+from windowpane_dashboard.queries.fleet import read_fleet, visible_content
 
 Poll = Callable[[], None]
 
@@ -35,7 +35,7 @@ class Page:
     def content(self, snapshot: StoreSnapshot) -> object:
         since = live_since(self.now)
         query = FleetFilters().to_store(limit=3, since=since)
-        return shown(read_fleet(snapshot.store, query, since), self.now)
+        return visible_content(read_fleet(snapshot.store, query, since), self.now)
 
     def poll(self) -> int:
         self.polls[-1]()

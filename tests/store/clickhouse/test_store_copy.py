@@ -9,11 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from clickhouse_connect import get_client
 from tests.sampling import EVERYTHING
+from tests.servers.clickhouse import PASSWORD, USER
 from tests.store.clickhouse.copies import assert_equal, counts
 from tests.store.conformance.test_same_sessions import TOOL_CALLS, record
 
-from windowpane.core.events import AlertFired, AlertResolved
+from windowpane.core.events import (
+    AlertFired,
+    AlertResolved,
+    Event,
+    EventContext,
+    SessionStarted,
+    TurnStarted,
+)
 from windowpane.exceptions import ClickHouseError, StoreError
 from windowpane.sources.imports.importer import import_paths
 from windowpane.sources.transcripts.discovery import all_readers
@@ -53,6 +62,32 @@ def fill(store: SqliteStore, make_session, *, sessions: int = 3) -> None:
     last = events[-1]
     more = [last._replace(n=last.n + n, data=data) for n, data in enumerate((fired, resolved), 1)]
     store.append([*events, *more])
+
+
+@pytest.mark.parametrize("rows", [20_000, pytest.param(100_000, marks=LONG)])
+def test_a_copy_of_many_rows_at_once_is_complete(store, clickhouse, copy_store, rows):
+    context = EventContext("large", "agent", "gpt-4o", 1, 1, "live", "large")
+    events = [Event(context, n, 1.7e9 + n, TurnStarted() if n else SessionStarted()) for n in range(rows)]
+    store.append(events)
+
+    copy_store(store, batch_events=rows)
+
+    assert counts(clickhouse)["events"] == rows
+    ((numbers,),) = clickhouse.query("SELECT uniqExact(seq) FROM events FINAL")
+    assert numbers == rows
+
+
+def test_parameters_of_a_query_may_be_sent_as_a_form(clickhouse_server, clickhouse):
+    client = get_client(
+        host="127.0.0.1", port=clickhouse_server.port, username=USER, password=PASSWORD,
+        form_encode_query_params=True,
+    )  # fmt: skip
+    text = "a 'quoted' \\ text\nand ü" * 1_000
+
+    with closing(client):
+        ((same,),) = client.query("SELECT {text:String}", parameters={"text": text}).result_rows
+
+    assert same == text
 
 
 def test_a_copy_returns_what_the_store_returns(store, make_session, clickhouse, copy_store):

@@ -88,6 +88,7 @@ VALUES: dict[str, list[Any]] = {
     "live_since": [0.0],
     "since": [0.0, 2_000.0],
     "repository": ["shop", "bank", ""],
+    "roots": [OWN, (*OWN, *OTHER)],
     "now": [2_000.0],
     "projects": [("bank",), ("shop", "bank", "")],
     "days": [10],
