@@ -2,8 +2,8 @@
 
 Usage: python tests/servers/clickhouse_http.py PORT FOLDER USER PASSWORD
 
-It passes statements, parameters and data through and interprets none of them: `query`, `database`, `param_*`,
-settings (in the address or as a form), inserts in the native format, compressed or not, and errors with their code.
+It passes statements, parameters and data through and interprets none of them: `query`, `database`, `param_*` and
+settings in the address or as a form, inserts in the native format, compressed or not, and errors with their code.
 """
 
 from __future__ import annotations
