@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 from click.testing import Result
 
 from windowpane.cli import COMMANDS, main
+from windowpane.cli.documents import document_of
 from windowpane.cli.options import EXIT_ALERTS, EXIT_FAILED, EXIT_PARTIAL
+from windowpane.cli.output import print_json
+from windowpane.report.context_health import Change
 
 Run = Callable[..., Result]
 
@@ -256,3 +260,11 @@ class TestAdvise:
         assert (health["sessions"], health["calls"]) == (1, 9)
         assert sum(row["calls"] for row in health["by_tenth"]) == health["calls"]
         assert json.loads(run("advise", "--agent", "another", "--json").stdout)["health"]["sessions"] == 0
+
+    def test_an_interval_without_ends_is_null_in_the_data(self, capsys: pytest.CaptureFixture[str]) -> None:
+        """Of one session; JSON has no infinite numbers."""
+        change = Change("error", None, sessions=1, before=2.0, after=3.0, low=-math.inf, high=math.inf)
+        print_json(document_of(Change, is_evident=bool).of(change))
+
+        data = json.loads(capsys.readouterr().out)
+        assert (data["before"], data["low"], data["high"], data["is_evident"]) == (2.0, None, None, False)

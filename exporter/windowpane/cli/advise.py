@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from windowpane.cli.documents import Document, document_of
 from windowpane.cli.options import (
     SessionNames,
     json_option,
@@ -109,13 +109,16 @@ def _rate(row: HealthRow, misstep: Any) -> str:
 
 
 def _health_data(health: ContextHealth) -> dict[str, Any]:
+    from windowpane.report.context_health import Change
+
+    changed = document_of(Change, is_evident=bool)
     return {
         "sessions": len(health.sessions),
         "calls": health.calls,
         "answer": health.headline,
-        "changes": [{**asdict(change), "is_evident": change.is_evident} for change in health.changes],
-        "by_tenth": [asdict(row) for row in health.by_tenth],
-        "by_compactions": [asdict(row) for row in health.by_compactions],
+        "changes": [changed.of(change) for change in health.changes],
+        "by_tenth": health.by_tenth,
+        "by_compactions": health.by_compactions,
     }
 
 
@@ -142,13 +145,15 @@ def _print_advice(advice: ThresholdAdvice) -> None:
             click.echo(settings.note)
 
 
-def _advice_data(advice: ThresholdAdvice) -> dict[str, Any]:
+def _advice_data(advice: ThresholdAdvice) -> Document:
     from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
 
     settings = setting_lines(advice)
-    return {
-        **asdict(advice),
-        "answer": advice_sentences(advice),
-        "best": None if advice.best is None else advice.best.level_tokens,
-        "settings": None if settings is None else settings._asdict(),
-    }
+    best = None if advice.best is None else advice.best.level_tokens
+    kind = document_of(type(advice), answer=str, best=int | None, settings=dict[str, str] | None)
+    return kind.of(
+        advice,
+        answer=advice_sentences(advice),
+        best=best,
+        settings=None if settings is None else settings._asdict(),
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.documents import document_of
 from windowpane.cli.options import (
     EXIT_FAILED,
     json_option,
@@ -23,11 +24,15 @@ from windowpane.cli.options import (
 from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
+from windowpane.store.records import Verification
 from windowpane.text import formats
 
 if TYPE_CHECKING:
     from windowpane.store.reads.export import ExportFormat
-    from windowpane.store.records import BrokenLink, Verification
+    from windowpane.store.records import BrokenLink
+
+
+VerificationDocument = document_of(Verification, intact=bool)
 
 
 @click.group("audit")
@@ -78,7 +83,7 @@ def verify(
         result = store.verify(chosen, heads_file=heads, projections=projections, expect_key=expect_key)
         name = store.name
     if as_json:
-        print_json({**asdict(result), "intact": result.intact})
+        print_json(VerificationDocument.of(result))
     else:
         for line in _verification_lines(result, name):
             click.echo(plain(line))
@@ -179,7 +184,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: StoreName | None) -
             return
         entries = store.heads()
     if as_json:
-        print_json([asdict(entry) for entry in entries])
+        print_json(entries)
         return
     for entry in entries:
         click.echo(plain("  ".join(str(value) for value in asdict(entry).values())))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
+from windowpane.cli.documents import Document
 from windowpane.cli.options import (
     EXIT_ALERTS,
     json_option,
@@ -19,6 +18,15 @@ from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import SEVERITIES, Severity
 from windowpane.store.filters import AlertFilter
+from windowpane.store.records import AlertRow
+
+
+class CheckDocument(Document):
+    """The alerts that let a session fail."""
+
+    session_id: str
+    failed: bool
+    alerts: tuple[AlertRow, ...]
 
 
 @click.command("check")
@@ -48,9 +56,7 @@ def command(
         alerts = store.alerts(AlertFilter(session_id=row.session_id, limit=10_000))
     failing = [alert for alert in alerts if alert.severity in SEVERITIES[SEVERITIES.index(fail_on) :]]
     if as_json:
-        print_json(
-            {"session_id": row.session_id, "failed": bool(failing), "alerts": [asdict(a) for a in failing]}
-        )
+        print_json(CheckDocument(session_id=row.session_id, failed=bool(failing), alerts=tuple(failing)))
     else:
         for alert in failing:
             summary = plain(alert.summary)

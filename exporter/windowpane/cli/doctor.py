@@ -21,6 +21,7 @@ from typing import Final, Literal, NamedTuple
 import click
 
 import windowpane
+from windowpane.cli.documents import document_of
 from windowpane.cli.hook import imports_of_projects, read_settings
 from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import print_json
@@ -81,6 +82,9 @@ class Finding(NamedTuple):
     detail: str
 
 
+FindingDocument = document_of(Finding)
+
+
 @click.command("doctor")
 @json_option
 @store_option
@@ -95,7 +99,7 @@ def command(ctx: click.Context, *, as_json: bool, store_path: StoreName | None) 
     """
     findings = list(run_checks(store_path))
     if as_json:
-        print_json([finding._asdict() for finding in findings])
+        print_json([FindingDocument.of(finding) for finding in findings])
     else:
         for finding in findings:
             click.echo(f"{finding.verdict:<8} {finding.subject:<14} {finding.detail}")

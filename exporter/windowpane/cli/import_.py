@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from windowpane.cli.documents import Document
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
@@ -28,6 +28,8 @@ from windowpane.core.characters import plain
 from windowpane.exceptions import StoreError, WindowpaneError
 from windowpane.sources.hooks import failed_import
 from windowpane.sources.hooks.input import configured_store
+from windowpane.sources.transcripts.reader import FileStats
+from windowpane.store.records import ImportOutcome
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -284,18 +286,29 @@ def _agent_settings() -> AgentSettings:
     return LocalSettings(os.environ)
 
 
-def report_document(report: FileReport) -> dict[str, Any]:
-    """Return the report of one file as plain JSON types."""
-    return {
-        "file": str(report.path),
-        "format": report.format,
-        "stats": asdict(report.stats),
-        "problems": [str(problem) for problem in report.problems],
-        "sessions": [asdict(outcome) for outcome in report.outcomes],
-        "error": report.error or None,
-        "left_out": report.skipped or None,
-        "partial": report.partial,
-    }
+class FileDocument(Document):
+    """The import of one file."""
+
+    file: Path
+    format: str | None
+    stats: FileStats
+    problems: tuple[str, ...]
+    sessions: tuple[ImportOutcome, ...]
+    error: str | None
+    left_out: str | None
+    partial: bool
+
+
+def report_document(report: FileReport) -> FileDocument:
+    """Return the report of one file as a document."""
+    return FileDocument.of(
+        report,
+        file=report.path,
+        problems=tuple(map(str, report.problems)),
+        sessions=tuple(report.outcomes),
+        error=report.error or None,
+        left_out=report.skipped or None,
+    )
 
 
 def _unidentified(store: Store, reports: Sequence[FileReport]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.documents import document_of
 from windowpane.cli.options import (
     EXIT_FAILED,
     EXIT_PARTIAL,
@@ -40,6 +41,7 @@ from windowpane.evaluation.replay import (
 from windowpane.evaluation.replay.recordings import RecordingSource
 from windowpane.evaluation.replay.setups import DEFAULT_KEEP_GROUPS, format_window
 from windowpane.exceptions import ConfigurationError, SourceError
+from windowpane.store.replays import ReplayRow, ReplayRunRow
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from windowpane.evaluation.replay import SetupSummary
     from windowpane.store.replays import StoredReplay
 
+ReplayDocument = document_of(ReplayRow, results=tuple[ReplayRunRow, ...])
 DEFAULT_POLICY = "hybrid"
 MAXIMUM_NOTES = 10
 COLUMNS = {
@@ -133,7 +136,7 @@ def command(
             store.save_replay(stored)
             store.flush()
     if as_json:
-        print_json(_document(stored))
+        print_json(ReplayDocument.of(stored.row, results=stored.runs))
     else:
         _print(matrix, stored)
     if matrix.failures:
@@ -189,10 +192,6 @@ def _run(
             bar.update(task, description=session[:40], completed=done, total=total)
 
         return run_matrix(sources, setups, workers=workers, progress=show)
-
-
-def _document(stored: StoredReplay) -> dict[str, Any]:
-    return {**asdict(stored.row), "results": [asdict(run) for run in stored.runs]}
 
 
 def _print(matrix: ReplayMatrix, stored: StoredReplay) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from windowpane.cli.documents import Document, document_of
 from windowpane.cli.options import (
     json_option,
     of_project,
@@ -65,7 +65,7 @@ def command(
         _index_waiting(store)
         result = of_project(store, project).find_content(ContentFilter(" ".join(terms), chosen, limit))
         if as_json:
-            print_json(_document(store, result, life=life))
+            print_json(_document(store, result) if life else result)
             return
         for line in _lines(store, result, life=life):
             click.echo(plain(line))
@@ -80,13 +80,9 @@ def _index_waiting(store: Store) -> None:
         pass
 
 
-def _document(store: Store, result: ContentHits, *, life: bool) -> dict[str, object]:
-    document = asdict(result)
-    if life:
-        document["lives"] = {
-            hit.digest: [asdict(step) for step in _life(store, hit.occurrences[0])] for hit in result.hits
-        }
-    return document
+def _document(store: Store, result: ContentHits) -> Document:
+    lives = {hit.digest: _life(store, hit.occurrences[0]) for hit in result.hits}
+    return document_of(type(result), lives=dict[str, list[LifeStep]]).of(result, lives=lives)
 
 
 def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:

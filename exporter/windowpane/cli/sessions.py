@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Unpack, get_args
 
 import click
 from rich.text import Text
 
+from windowpane.cli.documents import document_of
 from windowpane.cli.options import (
     SessionNames,
     json_option,
@@ -20,8 +20,9 @@ from windowpane.cli.options import (
 from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
-from windowpane.report.rule_survival import survival_over, survival_text
+from windowpane.report.rule_survival import Survival, survival_over, survival_text
 from windowpane.store.filters import FleetOrder, SessionFilter
+from windowpane.store.records import SessionRow
 from windowpane.text import formats
 from windowpane.text.zones import zone_label
 
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from windowpane.report.rule_survival import Survival
-    from windowpane.store.records import SessionRow
 
 ID_CHARACTERS = 8
 NAME_CHARACTERS = 17
 TABLE_COLUMNS = 80
+
+
+SessionDocument = document_of(SessionRow, total_cost_dollars=float | None)
+SurvivalDocument = document_of(Survival)
 
 
 @click.command("sessions")
@@ -72,7 +75,7 @@ def command(
             return
         rows = store.sessions(query)
     if as_json:
-        print_json([{**asdict(row), "total_cost_dollars": row.total_cost_dollars} for row in rows])
+        print_json([SessionDocument.of(row) for row in rows])
         return
     if not rows:
         selected = any(names.values())
@@ -86,7 +89,7 @@ def command(
 
 def _show_survival(curve: Sequence[Survival], *, as_json: bool) -> None:
     if as_json:
-        print_json([one._asdict() for one in curve])
+        print_json([SurvivalDocument.of(one) for one in curve])
     else:
         click.echo(survival_text(curve) or "No compaction of these sessions was followed by its rules.")
 
