@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from windowpane.core.events import Event, FidelityEvaluated
     from windowpane.core.protocols import Digester
     from windowpane.core.window.blocks import Block
-    from windowpane.sources.imports.importer import SessionStore
     from windowpane.sources.transcripts.playback_settings import AgentSettings, SessionHistory, StoredProjects
     from windowpane.store.records import ImportOutcome
+    from windowpane.store.store import Store
 
 
 def playback_settings(
@@ -91,7 +91,7 @@ class AlertingStore:
     *rules* are those of the configuration; None for the defaults.
     """
 
-    def __init__(self, store: SessionStore, *, rules: Sequence[Rule] | None = None) -> None:
+    def __init__(self, store: Store, *, rules: Sequence[Rule] | None = None) -> None:
         self._store = store
         self._rules = rules
 

@@ -105,4 +105,4 @@ def _pair_seconds(value: Any) -> float | None:
     seconds, nanoseconds = value
     if not 0 <= seconds < MAXIMUM_INTEGER / NANOSECONDS or not 0 <= nanoseconds < NANOSECONDS:
         return None
-    return seconds + nanoseconds / NANOSECONDS
+    return float(seconds + nanoseconds / NANOSECONDS)

@@ -17,7 +17,7 @@ from windowpane.core.events import FidelityEvaluated
 from windowpane.core.limits import Thresholds, TrackerSettings, WindowLimits
 from windowpane.core.names import NAME_CHARACTERS, described_line
 from windowpane.core.protocols import Digester, ModelCatalog, TokenCounter
-from windowpane.core.stored_payloads import stored_id
+from windowpane.core.redaction import stored_id
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.core.vocabulary import LimitSource
 from windowpane.core.window.blocks import Block

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windowpane.core.limits import MAXIMUM_TOKENS
-from windowpane.core.stored_payloads import stored_id
+from windowpane.core.redaction import stored_id
 from windowpane.core.tracking import SessionInfo, SessionTracker
 from windowpane.models.wire.calls import ApiCall
 from windowpane.models.wire.replies import Reply
