@@ -19,7 +19,7 @@ from windowpane.cli import main
 from windowpane.cli import watch as watching
 from windowpane.core.events import AlertFired, BlockAdded, Event, EventContext, NotificationDelivered
 from windowpane.exceptions import StoreError
-from windowpane.sources.imports import follow
+from windowpane.sources.imports import follow, watch
 from windowpane.sources.imports.follow import FollowedFile
 from windowpane.sources.imports.importer import import_file
 from windowpane.sources.imports.known_files import KnownFiles
@@ -133,6 +133,7 @@ def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
 
 def test_a_transcript_is_stored_without_being_held(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(watch, "IN_MEMORY_BYTES", 1_000)
     held: list[int] = []
     pieces = FollowedFile.pieces
 

@@ -38,7 +38,7 @@ OUTLINED_GROUPS: Final = 2
 class SessionStore(Protocol):
     """The part of a store that the importer uses."""
 
-    def import_session(self, events: RecordedEvents) -> ImportOutcome:
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Store a recorded session. Raises `OtherSessionError` where another one is stored under its id."""
         ...
 

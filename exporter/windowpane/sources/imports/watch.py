@@ -38,7 +38,7 @@ from windowpane.core.times import live_since
 from windowpane.effects.error_boundary import ErrorBoundary
 from windowpane.exceptions import OtherSessionError, SourceError
 from windowpane.sources.imports.follow import FollowedFile, LineReader, Rewritten
-from windowpane.sources.imports.importer import import_file
+from windowpane.sources.imports.importer import IN_MEMORY_BYTES, import_file
 from windowpane.sources.imports.known_files import KnownFiles, RestingFile, WatchedFile
 from windowpane.sources.imports.pipeline import AlertingStore, playback_settings
 from windowpane.sources.imports.remembered_files import RememberedFiles
@@ -332,14 +332,20 @@ class Watcher:
         playback = replace(self._playback, distinct_ids=file.distinct_ids)
         file.followed, file.engine = FollowedFile(path, reader, playback), AlertEngine(self._rules)
         file.stored.clear()
+        played: Iterable[Event] = _interleaved(file.followed, file.engine)
+        is_held = stamp(path).size <= IN_MEMORY_BYTES
+        if is_held:
+            played = list(played)
         counts: Counter[str] = Counter()
         reported: list[Event] = []
-        for event in _interleaved(file.followed, file.engine):
+        for event in played:
             counts[event.context.session_id] += 1
             if isinstance(event.data, _REPORTED):
                 reported.append(event)
         for session_id, count in counts.items():
-            again = partial(self._of_session, session_id, path, reader, playback, file.followed.offset)
+            again: Callable[[], Iterable[Event]] = partial(_of_session, session_id, played)
+            if not is_held:
+                again = partial(self._read_again, session_id, path, reader, playback, file.followed.offset)
             with self._appending:
                 try:
                     self._store.import_session(again)
@@ -355,12 +361,12 @@ class Watcher:
             return reported
         return self._restart(path, file, reader)
 
-    def _of_session(
+    def _read_again(
         self, session_id: str, path: Path, reader: LineReader, playback: PlaybackSettings, until: int
     ) -> Iterator[Event]:
-        """Yield the events of one session, read again: those of a large file are not held."""
-        events = _interleaved(FollowedFile(path, reader, playback), AlertEngine(self._rules), until)
-        return (event for event in events if event.context.session_id == session_id)
+        """Yield the events of one session of a file that is too large to be held."""
+        followed = FollowedFile(path, reader, playback)
+        return _of_session(session_id, _interleaved(followed, AlertEngine(self._rules), until))
 
     def _extend(self, file: WatchedFile, fresh: list[Event]) -> bool:
         """Append new events; returns False where the store no longer holds the events appended before."""
@@ -456,6 +462,10 @@ _REPORTED: Final = (PressureMeasured, SessionEnded, AlertFired, AlertResolved)
 def _interleaved(followed: FollowedFile, engine: AlertEngine, until: float = math.inf) -> Iterator[Event]:
     """Yield the events of a file from its start, with their alerts."""
     return engine.interleave(chain.from_iterable(followed.pieces(until)))
+
+
+def _of_session(session_id: str, events: Iterable[Event]) -> Iterator[Event]:
+    return (event for event in events if event.context.session_id == session_id)
 
 
 def by_session(events: Iterable[Event]) -> dict[str, list[Event]]:

@@ -279,8 +279,9 @@ class _File:
     characters: int = 0
     events: int = 0
 
-    def import_session(self, events: RecordedEvents) -> ImportOutcome:
+    def import_session(self, events: Callable[[], Iterable[Event]]) -> ImportOutcome:
         """Play a session and hold it; a too large one, and those after it, are stored in the file's turn."""
+        assert isinstance(events, RecordedEvents), "made by the importer"
         worker = self.worker
         worker.record.compacts = self.report.stats.compactions > 0
         questions = worker.record.questions = list[_Question]()
