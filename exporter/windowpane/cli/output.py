@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:  # slow to load, and few commands draw a table
     from rich.console import RenderableType
@@ -17,10 +20,11 @@ MAXIMUM_COLUMNS = 1_000
 
 def print_json(value: Any) -> None:
     """Write one JSON document to standard output; JSON has no infinite numbers, they become null."""
-    from pydantic_core import to_json
+    from pydantic_core import to_jsonable_python
 
-    text = to_json(value, indent=2, ensure_ascii=not supports_unicode(), inf_nan_mode="null", fallback=str)
-    sys.stdout.write(f"{text.decode()}\n")
+    plain = to_jsonable_python(value, inf_nan_mode="null", fallback=str)
+    text = json.dumps(plain, ensure_ascii=not supports_unicode())
+    sys.stdout.write(f"{msgspec.json.format(text, indent=2)}\n")  # json indents slowly
 
 
 def frameless_table(texts: Mapping[str, tuple[int | None, int | None]], numbers: Mapping[str, int]) -> Table:

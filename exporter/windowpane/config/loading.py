@@ -35,9 +35,6 @@ def load_config(
     """
     layers = Layers.read(file, environ=environ, arguments=arguments)
     config = validated(Config, layers)
-    if config.preset is None and not config.model_fields_set & {"compression", "cross_window"}:
-        return config
-
     refused = [(*conflict, "a threshold at or above it") for conflict in contradictions(config)]
     if config.preset is not None:
         conflicts = preset_conflicts(config, config.preset, FIXED_BY_PRESET[config.preset])
