@@ -20,10 +20,10 @@ MAXIMUM_COLUMNS = 1_000
 
 def print_json(value: Any) -> None:
     """Write one JSON document to standard output; JSON has no infinite numbers, they become null."""
-    from pydantic_core import to_jsonable_python
+    from pydantic_core import to_json
 
-    plain = to_jsonable_python(value, inf_nan_mode="null", fallback=str)
-    text = json.dumps(plain, ensure_ascii=not supports_unicode())
+    document = json.loads(to_json(value, inf_nan_mode="null", fallback=str))  # numbers are written as Python does
+    text = json.dumps(document, ensure_ascii=not supports_unicode())
     sys.stdout.write(f"{msgspec.json.format(text, indent=2)}\n")  # json indents slowly
 
 
