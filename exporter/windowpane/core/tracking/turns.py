@@ -198,6 +198,8 @@ class TurnTracker:
         """Position behind the content that the turn's call sends."""
         self._unattributed: str | None = None
         """Block of the tokens that only the provider counts."""
+        self._unattributed_blocks = 0
+        """Number of such blocks so far; they are numbered apart from content."""
         self._unseen_growth = 0
         """Part of it that was added since the window's first total."""
         self._attribute_next = True
@@ -503,7 +505,8 @@ class TurnTracker:
         remainder = tokens
         if remainder == before:
             return
-        block_id = self._new_id()
+        block_id = f"u{self._unattributed_blocks}"
+        self._unattributed_blocks += 1
         block = Block(
             block_id,
             "unattributed",
