@@ -24,7 +24,7 @@ from truth.recordings import Session, recorded_sessions
 from windowpane.core.choices import MAXIMUM_QUESTIONS
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import BlockAdded, RulesFollowed
-from windowpane.core.tracking.missteps import CORRECTION
+from windowpane.core.tracking.marks import CORRECTION
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity import probe
 from windowpane.fidelity.judge.questions import read_questions

@@ -1,7 +1,7 @@
 """Events to JSON and back, exactly.
 
 One event is one JSON object: the fields of its context, `n`, `at`, `type`, `event_id`, `schema`, and the payload
-under `data`. None is omitted; texts of blocks, facts and rules are never written. The audit chain hashes these
+under `data`. None is omitted; texts of blocks, facts and rules and the marks of blocks are never written. The audit chain hashes these
 bytes, so the order of keys is fixed by the order of the fields. Reading validates every field and names the
 invalid one; events of an older schema pass through `UPCASTERS` first, and unknown fields are ignored.
 """
@@ -61,7 +61,7 @@ def _reader(
 
 
 _CONTEXT: Final = _reader(EventContext)
-_BLOCK: Final = _reader(Block, without=("text",))
+_BLOCK: Final = _reader(Block, without=("text", "marks"))
 _FACT: Final = _reader(FactOutcome, without=("text",))
 _RULE: Final = _reader(RuleOutcome, without=("text", "contradicted_by"))
 _PAYLOADS: Final = {name: _reader(cls) for name, cls in PAYLOADS.items()}

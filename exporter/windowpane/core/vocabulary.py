@@ -57,6 +57,13 @@ Misstep = Literal["error", "repeated_read", "repeated_call", "correction"]
 """A tool result that failed, content that was read again unchanged, another call that was repeated, or a
 correction by the user."""
 
+Access = Literal["reads", "changes", "reports", "waits"]
+"""What a tool call does: it reads content, changes something, reports a state as a build does, or waits."""
+
+Mark = Literal["reads", "changes", "reports", "waits", "failed", "refused", "correction", "wrapped"]
+"""What the text of a block shows: the access of a tool call and of its result; that a result failed, or that the
+user refused the call; that a message corrects the agent, or that an agent's program wrote all of it."""
+
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 MISSTEPS: Final[tuple[Misstep, ...]] = get_args(Misstep)
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)

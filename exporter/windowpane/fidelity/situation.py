@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from windowpane.core.names import file_name
-from windowpane.core.tracking.missteps import has_failed
-from windowpane.core.tracking.regret import access_of, changed_target
+from windowpane.core.tracking.marks import access_of, has_failed
+from windowpane.core.vocabulary import Access
 from windowpane.core.window.blocks import Block
 from windowpane.fidelity.authorship import authored
 from windowpane.fidelity.languages import DECISION, REASON, pattern_of
@@ -206,7 +206,8 @@ def _changed(removed: Sequence[Block]) -> Iterator[Fact]:
     """Yield the files that calls changed, the newest first."""
     for block in reversed(removed):
         if block.content_type == "tool_call":
-            paths = _PATCHED.findall(block.text or "") or [changed_target(block) or ""]
+            changed = block.target if _access(block) == "changes" else None
+            paths = _PATCHED.findall(block.text or "") or [changed or ""]
             yield from (Fact("changed_file", path, block.id) for path in reversed(paths) if _FILE.fullmatch(path))
 
 
@@ -214,9 +215,13 @@ def _read(results: Sequence[tuple[Block, Block | None]]) -> Iterator[Fact]:
     """Yield the files whose content calls returned."""
     for block, caller in results:
         call = caller or block
-        if call.target and access_of(call) == "reads":
+        if call.target and _access(call) == "reads":
             paths = [word for word in (*_command(call).split(), call.target) if _FILE.fullmatch(word)]
             yield from (Fact("read_file", path, block.id) for path in paths[-1:])
+
+
+def _access(call: Block) -> Access:
+    return access_of(call.text, call.tool_name, call.target)
 
 
 def _newest(files: Iterable[Fact]) -> list[Fact]:

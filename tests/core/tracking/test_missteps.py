@@ -9,7 +9,7 @@ import pytest
 
 from windowpane.core.events import MisstepObserved
 from windowpane.core.limits import REGRET_TURNS
-from windowpane.core.tracking.missteps import has_failed, may_be_misstep
+from windowpane.core.tracking.marks import has_failed, may_have_failed
 from windowpane.core.window.blocks import Block
 
 Make = Callable[..., Any]
@@ -37,13 +37,13 @@ def call_of(target: str) -> Block:
 )
 def test_a_result_has_failed_by_its_own_report(output: str, target: str, failed: bool) -> None:
     assert has_failed(output, call_of(target)) is failed
-    assert may_be_misstep(output) or not failed
+    assert may_have_failed(output) or not failed
 
 
 def test_results_that_show_no_misstep_are_not_read_further() -> None:
     outputs = ("", "fine", "The tests pass", "  total 12", "src/error.py:3: return", "Examples of next steps")
 
-    assert [output for output in outputs if may_be_misstep(output)] == ["The tests pass"]
+    assert [output for output in outputs if may_have_failed(output)] == ["The tests pass"]
 
 
 def repeated(play: Any, *steps: tuple[str, str]) -> list[str]:

@@ -7,15 +7,11 @@ another reason, and an agent's program adds some content by itself after each co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from windowpane.core.events import ContentRegretted
 from windowpane.core.limits import REGRET_MINIMUM_TOKENS, REGRET_TURNS, TrackerSettings
-from windowpane.core.names import without_wrappers
-from windowpane.core.tracking.targets import READ_CHARACTERS
 from windowpane.core.vocabulary import DERIVED_TYPES, REPLY_TYPES, ContentType
 from windowpane.core.window.blocks import Block
 
@@ -24,62 +20,17 @@ Cause = Literal["eviction", "compression"]
 RESTATED_TYPES: Final[frozenset[ContentType]] = frozenset({"memory_injection"})
 """Content that an agent's program adds by itself after each compaction."""
 
-_COMMAND_TOOLS: Final = frozenset({"bash", "cmd", "command", "exec", "powershell", "shell", "terminal"})
-"""Words in the names of tools that run commands."""
-_CHANGING_TOOLS: Final = frozenset(
-    {
-        "add", "append", "apply", "commit", "create", "delete", "edit", "editor", "insert", "move", "multiedit",
-        "patch", "plan", "push", "remove", "rename", "replace", "save", "send", "set", "stdin", "submit", "todo",
-        "update", "write",
-    }
-)  # fmt: skip
-"""Words in the names of tools that change something, and return a confirmation."""
-_STATE_TOOLS: Final = frozenset({"poll", "sleep", "status", "wait"})
-"""Words in the names of tools that report a state."""
-_READING_PROGRAMS: Final = frozenset(
-    {
-        "ag", "awk", "bat", "cat", "egrep", "fgrep", "Get-Content", "git blame", "git cat-file", "git grep",
-        "git show", "grep", "head", "jq", "less", "more", "nl", "rg", "sed", "Select-String", "strings", "tail",
-        "type", "yq",
-    }
-)  # fmt: skip
-"""Programs that print what files hold."""
-_TOOL_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_VIEW: Final = re.compile(r'"command"\s{0,4}:\s{0,4}"view"')
-"""The reading command of an editor that also writes."""
-Access = Literal["reads", "changes", "reports", "waits"]
-
-
-@lru_cache(maxsize=256)
-def _terms_of(tool_name: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _TOOL_WORD.findall(tool_name))
-
-
-def access_of(call: Block) -> Access:
-    """Return what a tool *call* does: read content, change something, report a state as a build does, or wait."""
-    tool = _terms_of(call.tool_name or "")
-    if tool & _COMMAND_TOOLS:
-        command = call.target or ""
-        if command == "sleep":
-            return "waits"
-        return "reads" if {command, command.partition(" ")[0]} & _READING_PROGRAMS else "reports"
-    if tool & _CHANGING_TOOLS:
-        return "reads" if call.text and _VIEW.search(call.text, 0, READ_CHARACTERS) else "changes"
-    return "waits" if tool & _STATE_TOOLS else "reads"
-
 
 def changed_target(call: Block) -> str | None:
     """Return the file or command that a tool *call* changes, so that it is read again for another reason."""
-    return call.target if call.target is not None and access_of(call) == "changes" else None
+    return call.target if "changes" in call.marks else None
 
 
-def can_be_fetched(block: Block, call: Block | None) -> bool:
-    """Return whether *block* is content that may be fetched again; *call* is the tool call that fetched it."""
+def can_be_fetched(block: Block) -> bool:
+    """Return whether *block* is content that may be fetched again."""
     if block.content_type in DERIVED_TYPES or block.content_type in REPLY_TYPES:
         return False
-    if block.content_type == "tool_result":
-        return access_of(call or block) == "reads"
-    return block.content_type != "user_message" or not block.text or bool(without_wrappers(block.text))
+    return "reads" in block.marks if block.content_type == "tool_result" else "wrapped" not in block.marks
 
 
 class RemovedBlock(NamedTuple):
@@ -132,9 +83,9 @@ class RemovedBlocks:
         for block in blocks:
             if block.tokens < REGRET_MINIMUM_TOKENS or block.content_type in except_types:
                 continue
-            call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
-            if not can_be_fetched(block, call):
+            if not can_be_fetched(block):
                 continue
+            call = calls.get(block.tool_call_id) if block.tool_call_id is not None else None
             digests = [block.digest] if block.digest else []
             if block.content_type == "tool_result" and call is not None and call.digest:
                 digests.append(call.digest)

@@ -27,7 +27,8 @@ from windowpane.core.events import (
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.missteps import WATCHED_TYPES, MisstepWatch, may_be_misstep
+from windowpane.core.tracking.marks import ACCESS_MARKS, MARKED_TYPES, NO_MARKS, marks_of
+from windowpane.core.tracking.missteps import MisstepWatch
 from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
 from windowpane.core.tracking.targets import SKILL_TOOL, call_target, memory_file_of, memory_path, skill_of
 from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
@@ -127,7 +128,7 @@ class SessionTracker(TurnTracker):
             elif tool_call_id is not None and tool_call_id in self._call_blocks:
                 group = self._call_blocks[tool_call_id].group
         self._last_type = content_type
-        target = None
+        target = call = None
         if tool_call_id is not None:
             if content_type == "tool_call":
                 target = call_target(text) if text else None
@@ -140,9 +141,12 @@ class SessionTracker(TurnTracker):
                 target = memory_path(memory_file) if memory_file else memory_file_of(text)
         if text:
             digest = digest or self._digest(text)
+        marks = NO_MARKS
+        if content_type in MARKED_TYPES:
+            marks = marks_of(content_type, text, tool_name=tool_name, target=target, call=call)
         block = Block(
             block_id, content_type, tokens, self.turn, group, self.exchange, digest, len(text or ""),
-            count_source, text, tool_call_id, tool_name, pinned, None, handle, target,
+            count_source, text, tool_call_id, tool_name, pinned, None, handle, target, marks,
         )  # fmt: skip
         self._blocks += 1
         self.window.add(block)
@@ -170,7 +174,7 @@ class SessionTracker(TurnTracker):
                 self._check_regret(block, at)
             if content_type == "tool_call":
                 removed.record_call(block)
-        if may_be_misstep(text or "") if content_type == "tool_result" else content_type in WATCHED_TYPES:
+        if content_type == "tool_call" or (marks and not marks <= ACCESS_MARKS):
             self._check_misstep(block, at)
         return block
 
@@ -206,6 +210,7 @@ class SessionTracker(TurnTracker):
             handle=handle,
             replaces=replaces,
             old=self.window.slot(replaces).block if replaces is not None and replaces in self.window else None,
+            marks=marks_of(content_type, text),
         )
 
     def make_shortened(
@@ -440,7 +445,7 @@ class SessionTracker(TurnTracker):
             misstep = watch.in_message(block)
         else:
             call = self._call_blocks.get(block.tool_call_id or "")
-            misstep = watch.in_result(block, call)
+            misstep = watch.in_result(block)
             call_turn = call_turn if call is None else call.turn
         if misstep is not None:
             self.record(MisstepObserved(misstep, block.id, call_turn, self._call_utilization), at)

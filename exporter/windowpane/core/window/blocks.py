@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from windowpane.core.fast_dataclass import FastDataclass
-from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType, CountSource
+from windowpane.core.vocabulary import COMPONENT_OF, Component, ContentType, CountSource, Mark
 
 
 class Block(FastDataclass, frozen=True):
@@ -41,6 +41,8 @@ class Block(FastDataclass, frozen=True):
     """Handle by which the original of a placeholder can be retrieved."""
     target: str | None = None
     """File or command of a tool call and of its result, redacted; None where the arguments name none."""
+    marks: frozenset[Mark] = frozenset()
+    """What its text shows, measured once; never serialized with an event."""
 
 
 def tokens_by_component(blocks: Iterable[Block]) -> dict[Component, int]:
@@ -65,6 +67,7 @@ def replacement(
     handle: str | None,
     replaces: str | None,
     old: Block | None,
+    marks: frozenset[Mark],
 ) -> Block:
     """Return a block that replaces the block *old*, if the window holds it.
 
@@ -87,6 +90,7 @@ def replacement(
         replaces=replaces,
         handle=handle,
         target=replaced.target if replaced else None,
+        marks=marks,
     )
 
 

@@ -188,7 +188,7 @@ class _ContentIndex:
             self._calls[block.tool_call_id] = block
             if (target := changed_target(block)) is not None:
                 self._changed[target] = replied
-        elif _is_need(block) and can_be_fetched(block, fetching):
+        elif _is_need(block) and can_be_fetched(block):
             self._fetched.add(key)
             if block.content_type == "tool_result" and fetching is not None:
                 self._result_of[fetching.digest] = block
