@@ -50,6 +50,8 @@ def values(hint: Any, field: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(get_args(hint))
     if origin is tuple:
         return st.lists(values(get_args(hint)[0], field), max_size=3).map(tuple)
+    if origin is frozenset:
+        return st.frozensets(values(get_args(hint)[0], field), max_size=3)
     if origin is dict:
         key, value = get_args(hint)
         return st.dictionaries(values(key, field), values(value, field), max_size=4)
@@ -83,7 +85,7 @@ def events(name: str) -> st.SearchStrategy[Event]:
 def without_texts(event: Event) -> Event:
     data = event.data
     if isinstance(data, BlockAdded):
-        return event._replace(data=BlockAdded(dataclasses.replace(data.block, text=None)))
+        return event._replace(data=BlockAdded(dataclasses.replace(data.block, text=None, marks=frozenset())))
     if isinstance(data, FidelityEvaluated):
         facts = tuple(dataclasses.replace(fact, text=None) for fact in data.facts)
         return event._replace(data=dataclasses.replace(data, facts=facts))

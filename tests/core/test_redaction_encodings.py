@@ -96,7 +96,7 @@ def test_names_and_ids_of_events_hold_no_secret() -> None:
     tracker.add("tool_call", "{}", 3, tool_call_id=TOKEN, tool_name=TOKEN)
     tracker.add("tool_result", "done", 3, tool_call_id=TOKEN)
     tracker.end_turn(Usage(10, 5), stop_reason=f"refused {TOKEN}")
-    tracker.emitter.flush()
+    tracker.flush()
 
     assert any(isinstance(event.data, BlockAdded) for event in events)
     assert any(isinstance(event.data, TurnEnded) for event in events)

@@ -69,7 +69,7 @@ def test_a_compaction_that_shows_a_smaller_window_corrects_the_peak(tmp_path: Pa
     )
     session.call(100_000)
     session.call(167_000)
-    session.tracker._record_own_compaction(167_000, session.at)
+    session.tracker.conclusions._record_own_compaction(167_000, session.at)
     session.call(30_000)
     row, turns, (day,) = session.stored(tmp_path)
 

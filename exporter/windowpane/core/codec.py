@@ -1,9 +1,10 @@
 """Events to JSON and back, exactly.
 
 One event is one JSON object: the fields of its context, `n`, `at`, `type`, `event_id`, `schema`, and the payload
-under `data`. None is omitted; texts of blocks, facts and rules and the marks of blocks are never written. The audit chain hashes these
-bytes, so the order of keys is fixed by the order of the fields. Reading validates every field and names the
-invalid one; events of an older schema pass through `UPCASTERS` first, and unknown fields are ignored.
+under `data`. None is omitted; texts of blocks, facts and rules and the marks of blocks are never written. The
+audit chain hashes these bytes, so the order of keys is fixed by the order of the fields. Reading validates every
+field and names the invalid one; events of an older schema pass through `UPCASTERS` first, and unknown fields are
+ignored.
 """
 
 from __future__ import annotations

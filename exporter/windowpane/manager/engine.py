@@ -140,7 +140,7 @@ class Engine:
 
     def now(self) -> float | None:
         """Return the seconds since the epoch, UTC; None if events have no time."""
-        return self.tracker.emitter.now()
+        return self.tracker.now()
 
     def progress(self) -> list[str]:
         """Return the task's record and notes as lines; their number is bounded however long the task is."""

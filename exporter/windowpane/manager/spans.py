@@ -54,7 +54,7 @@ def spanned(
     try:
         ids = link.current()
         with lock:
-            engine.tracker.emitter.set_trace(*(ids or (None, None)))
+            engine.tracker.set_span(*(ids or (None, None)))
     except Exception as error:  # noqa: BLE001 (telemetry never harms the agent)
         contain("reading the current span", error)
 

@@ -12,6 +12,7 @@ import pytest
 from windowpane.core.digests import keyed_digester
 from windowpane.core.events import ContentCompressed, Event, EventContext, Usage
 from windowpane.core.limits import REGRET_MINIMUM_TOKENS, REGRET_TURNS
+from windowpane.core.tracking.marks import marks_of
 from windowpane.core.vocabulary import ContentType
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import MAXIMUM_HOLDERS
@@ -34,7 +35,8 @@ NOTHING = CallNeeds((), ())
 
 
 def block(name: str, tokens: int = 10, content_type: ContentType = "tool_result", text: str = "") -> Block:
-    return Block(name, content_type, tokens, 1, name, 1, name, tokens * 4, "exact", text or name)
+    marks = marks_of(content_type, text or name)
+    return Block(name, content_type, tokens, 1, name, 1, name, tokens * 4, "exact", text or name, marks=marks)
 
 
 SYSTEM = block("system", 20, "system_prompt")
@@ -201,9 +203,10 @@ def test_what_was_changed_after_its_removal_is_read_for_the_change(removed_befor
 
 def exchange(tool: str, target: str, *, id_: str = "first") -> list[Block]:
     """Return a call of a tool and its result, the same each time except for their ids."""
-    call = replace(block(tool, 5, "tool_call"), tool_name=tool, target=target, tool_call_id=id_)
+    marks = marks_of("tool_call", tool, tool_name=tool, target=target)
+    call = replace(block(tool, 5, "tool_call"), tool_name=tool, target=target, tool_call_id=id_, marks=marks)
     result = block(f"the {tool} result", REGRET_MINIMUM_TOKENS)
-    return [call, replace(result, tool_name=tool, target=target, tool_call_id=id_)]
+    return [call, replace(result, tool_name=tool, target=target, tool_call_id=id_, marks=marks)]
 
 
 def test_content_cleared_by_the_user_is_not_evicted() -> None:

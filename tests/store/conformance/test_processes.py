@@ -27,8 +27,9 @@ for number in range(sessions):
     session = "shared" if shared else f"{name}-{number}"
     tracker = make_tracker(session, store.append)
     if shared:
-        tracker.emitter.info = type(tracker.info)(session, "reviewer", "gpt-5", "demo", f"{name}-{number}")
-        tracker.emitter.renew_context()
+        emitter = tracker.conclusions.emitter
+        emitter.info = type(tracker.info)(session, "reviewer", "gpt-5", "demo", f"{name}-{number}")
+        emitter.renew_context()
     play(tracker, 6)
     if sys.argv[5] == "acknowledge":
         store.flush()

@@ -1,8 +1,8 @@
-"""The session tracker: derives events (pressure, zones, forecasts, regrets) from the facts of one session."""
+"""The session tracker: records the facts of one session and derives its events from them."""
 
 from __future__ import annotations
 
+from windowpane.core.tracking.emitter import SessionInfo
 from windowpane.core.tracking.tracker import SessionTracker
-from windowpane.core.tracking.turns import SessionInfo
 
 __all__ = ["SessionInfo", "SessionTracker"]

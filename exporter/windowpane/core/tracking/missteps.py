@@ -1,9 +1,9 @@
 """Missteps of an agent: tool results that failed, reads and calls that it repeats, corrections by its user.
 
-They are recognized by the marks of blocks (`core.tracking.marks`), whichever way content was recorded. A call is repeated where the same
-tool was called with the same arguments within the last 20 turns and nothing that it reads can have changed since:
-so a longer session has no more chances to repeat a call. Tests after an edit are not repeated calls, nor is
-waiting.
+They are recognized by the marks of blocks (`core.tracking.marks`), whichever way content was recorded. A call is
+repeated where the same tool was called with the same arguments within the last 20 turns and nothing that it reads
+can have changed since: so a longer session has no more chances to repeat a call. Tests after an edit are not
+repeated calls, nor is waiting.
 """
 
 from __future__ import annotations

@@ -1,56 +1,67 @@
-"""The session tracker: one session's window, and the only code that derives events from facts.
+"""The session tracker: turns what happens to one session's window into facts, and has their conclusions drawn.
 
-The manager, the observer and every importer call it; metrics, alerts, timeline, audit and replay read only the
-events that it emits. It does no I/O: events are passed to the `emit` callable, one list per turn.
+The manager, the observer and every importer call it. What a text shows is measured here, once, and is part of the
+facts. Metrics, alerts, timeline, audit and replay read only the events that `Conclusions` emits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from windowpane.core.agents import AgentProgram
 from windowpane.core.events import (
-    BlockAdded,
     BlocksEvicted,
-    BlocksReferenced,
     ContentCompressed,
     Event,
-    EvictedBlock,
-    HistoryRewound,
-    MisstepObserved,
-    ReplyDiscarded,
-    StaticContentRemoved,
-    WindowRolled,
-    event_id,
+    Payload,
+    PressureMeasured,
+    TrendReport,
+    Usage,
+    UsageRejected,
 )
 from windowpane.core.limits import TrackerSettings, WindowLimits
 from windowpane.core.protocols import Clock, Digester
 from windowpane.core.redaction import stored_id, stored_name
-from windowpane.core.tracking.marks import ACCESS_MARKS, MARKED_TYPES, NO_MARKS, marks_of
-from windowpane.core.tracking.missteps import MisstepWatch
-from windowpane.core.tracking.regret import RESTATED_TYPES, Cause, RemovedBlocks
-from windowpane.core.tracking.targets import SKILL_TOOL, call_target, memory_file_of, memory_path, skill_of
-from windowpane.core.tracking.turns import BUFFERED_EVENTS, SessionInfo, TurnTracker
-from windowpane.core.vocabulary import (
-    COMPONENT_OF,
-    NOT_ADDED,
-    PROVIDER,
-    REPLY_TYPES,
-    REWOUND,
-    STATIC_TYPES,
-    CacheBreakCause,
-    ContentType,
-    CountSource,
+from windowpane.core.tracking.conclusions import Conclusions
+from windowpane.core.tracking.emitter import SessionInfo
+from windowpane.core.tracking.facts import (
+    Addition,
+    BlockEviction,
+    CallEnding,
+    CallOpening,
+    CallSending,
+    Discard,
+    LimitSetting,
+    ModelChoice,
+    ProgramVersion,
+    Reduction,
+    Reference,
+    Revision,
+    Rewind,
+    Rollover,
+    SentChange,
+    SessionEnding,
+    SessionFact,
+    SessionOpening,
+    SpanChoice,
+    Statement,
+    TurnOpening,
+    WindowReading,
 )
+from windowpane.core.tracking.marks import MARKED_TYPES, NO_MARKS, marks_of
+from windowpane.core.tracking.targets import SKILL_TOOL, call_target, memory_file_of, memory_path, skill_of
+from windowpane.core.vocabulary import REPLY_TYPES, CacheBreakCause, ContentType, CountSource, LimitSource
 from windowpane.core.window.blocks import Block, renamed, replacement, shortened
 
+MAXIMUM_ID_CHARACTERS: Final = 200
 
-class SessionTracker(TurnTracker):
-    """Owns one session's window and turns changes of it into events.
+
+class SessionTracker:
+    """Records the facts of one session.
 
     Not thread-safe; its owner serializes calls. Every method takes an optional `at` (seconds since the epoch,
-    UTC); without one the clock is read, and without a clock the event has no time.
+    UTC); without one the clock is read, and without a clock the fact has no time.
     """
 
     def __init__(
@@ -65,27 +76,181 @@ class SessionTracker(TurnTracker):
         next_limit: Callable[[int], int | None] | None = None,
         smaller_limit: Callable[[int], int | None] | None = None,
         program: AgentProgram | None = None,
+        on_fact: Callable[[SessionFact], object] | None = None,
     ) -> None:
-        super().__init__(
+        """*next_limit* and *smaller_limit* return the other window sizes of the model, as in `ModelCatalog`.
+
+        *program* is what is known of the agent's program; by default it is known by the agent's name. *on_fact*
+        is called with each fact before it is concluded from.
+        """
+        self.conclusions = conclusions = Conclusions(
             info,
             emit=emit,
-            digest=digest,
             limits=limits,
             settings=settings,
-            clock=clock,
             next_limit=next_limit,
             smaller_limit=smaller_limit,
             program=program,
         )
+        self.window, self.gauge = conclusions.window, conclusions.gauge
+        self.settings, self.flush = conclusions.settings, conclusions.flush
+        self.clock = clock
+        self.exchange = 0
+        self.on_call: Callable[[float | None], object] | None = None
+        """Called before the next call is measured, with its time: the window is what the call sends."""
         self.compression_listeners: list[Callable[[Event, Sequence[Block]], object]] = []
         """Called after each accepted compression with its event and the removed blocks."""
-        self._removed = RemovedBlocks(self.settings)
-        self._missteps = MisstepWatch(self.settings)
-        self._call_blocks: dict[str, Block] = {}
-        """Tool calls in the window by id."""
+        self._digest = digest
+        self._on_fact = on_fact
+        self._blocks = 0
+        """Number of blocks made so far, and the number of the next one."""
+        self._reply_group: str | None = None
         self._last_type: ContentType | None = None
 
-    def add(  # noqa: C901, PLR0912, PLR0915  # the agent's hot path, written out
+    # -- state ------------------------------------------------------------------------------------------------
+
+    @property
+    def info(self) -> SessionInfo:
+        """Identity of the session."""
+        return self.conclusions.emitter.info
+
+    @property
+    def limits(self) -> WindowLimits | None:
+        """Limits of the window; None while its size is unknown."""
+        return self.conclusions.limits
+
+    @property
+    def limits_of(self) -> Callable[[int, LimitSource], WindowLimits] | None:
+        """Makes the limits of a size that is learnt later; None for the default reserve and margin."""
+        return self.conclusions.limits_of
+
+    @limits_of.setter
+    def limits_of(self, limits_of: Callable[[int, LimitSource], WindowLimits]) -> None:
+        self.conclusions.limits_of = limits_of
+
+    @property
+    def program(self) -> AgentProgram:
+        """What is known of the agent's program."""
+        return self.conclusions.compactions.program
+
+    @property
+    def turn(self) -> int:
+        """Turn of the session, from 1; 0 before the first."""
+        return self.conclusions.turn
+
+    @property
+    def window_id(self) -> int:
+        """Context window of the session, from 1."""
+        return self.conclusions.window_id
+
+    @property
+    def in_turn(self) -> bool:
+        """True while a turn is open: a block was added since the last one ended."""
+        return self.conclusions.in_turn
+
+    @property
+    def rejected(self) -> UsageRejected | None:
+        """The report that was rejected in the last turn that ended."""
+        return self.conclusions.rejected
+
+    def now(self) -> float | None:
+        """Return seconds since the epoch, UTC, or None without a clock."""
+        return None if self.clock is None else self.clock()
+
+    # -- session ----------------------------------------------------------------------------------------------
+
+    def start(self, at: float | None = None, *, task: str | None = None, derived_by: str | None = None) -> None:
+        """Start the session with the window that it has."""
+        self._conclude(SessionOpening(self._time(at), self._digest(task) if task else None, derived_by))
+
+    def end(self, reason: str, at: float | None = None) -> TrendReport:
+        """End the session, and flush all events."""
+        fact = SessionEnding(self._time(at), reason)
+        self._report(fact)
+        return self.conclusions.end_session(fact)
+
+    def record(self, payload: Payload, at: float | None = None) -> Event:
+        """Record anything that changes no window; the returned event may hold secrets, `flush` removes them."""
+        fact = Statement(self._time(at), payload)
+        self._report(fact)
+        return self.conclusions.record_statement(fact)
+
+    def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
+        """Set the model of the following calls, and the limits of its window."""
+        self._conclude(ModelChoice(self._time(at), model, limits))
+
+    def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
+        """Set the limits of the window."""
+        self._conclude(LimitSetting(self._time(at), limits))
+
+    def set_version(self, version: str) -> None:
+        """Set the release of the agent's program."""
+        self._conclude(ProgramVersion(version))
+
+    def set_span(self, trace_id: str | None, span_id: str | None) -> None:
+        """Set the OpenTelemetry span of the following events."""
+        self._conclude(SpanChoice(trace_id, span_id))
+
+    # -- turns ------------------------------------------------------------------------------------------------
+
+    def start_call(self, at: float | None = None) -> None:
+        """Start a call: it sends everything added from here to `measure`, earlier replies included."""
+        self._open_turn(at)
+        self._conclude(CallOpening())
+
+    def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
+        """Measure the window; opens a turn if none is open."""
+        self._open_turn(at)
+        if self.on_call is not None:
+            self.on_call(at)
+        fact = WindowReading(self._time(at), phase)
+        self._report(fact)
+        return self.conclusions.read_window(fact)
+
+    def end_turn(
+        self,
+        usage: Usage | None = None,
+        *,
+        output_tokens: int | None = None,
+        window_tokens: int | None = None,
+        reported_tokens: int | None = None,
+        cost_dollars: float | None = None,
+        list_cost_dollars: float | None = None,
+        cost_of: Callable[[Usage], float | None] | None = None,
+        latency_seconds: float | None = None,
+        stop_reason: str | None = None,
+        response_id: str | None = None,
+        at: float | None = None,
+    ) -> PressureMeasured:
+        """Close the turn after its model call; the provider's count replaces the estimate.
+
+        Returns the window as the next call would send it, the reply included. *output_tokens* is an estimate of
+        the output where *usage* states only its start; *cost_dollars* includes it. *window_tokens* is the size of
+        the window where the input of *usage* is another, 0 where it is unknown. *reported_tokens* is the size of
+        the call as the model itself reported it; it is used without *usage* and near the estimate. *cost_of*
+        returns the price of any usage of the call's model.
+        """
+        if not self.conclusions.replied or not self.in_turn:
+            self._send_call(at)
+        self._reply_group = None
+        fact = CallEnding(
+            self._time(at),
+            usage,
+            output_tokens,
+            window_tokens,
+            reported_tokens,
+            cost_dollars,
+            list_cost_dollars,
+            latency_seconds,
+            stop_reason,
+            None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS],
+        )
+        self._report(fact)
+        return self.conclusions.end_call(fact, cost_of)
+
+    # -- content ----------------------------------------------------------------------------------------------
+
+    def add(  # noqa: C901, PLR0912  # the agent's hot path, written out
         self,
         content_type: ContentType,
         text: str | None,
@@ -100,11 +265,12 @@ class SessionTracker(TurnTracker):
         memory_file: str | None = None,
         at: float | None = None,
     ) -> Block:
-        """Add a block; opens a turn if none is open, and measures the call at the first block of its reply.
+        """Add a block; opens a turn if none is open, and sends the call at the first block of its reply.
 
         *memory_file* is the path of the file that injected content is from, unless the text starts with it.
         """
-        if not self.in_turn:
+        conclusions = self.conclusions
+        if not conclusions.in_turn:
             self._open_turn(at)
         if tool_call_id:
             tool_call_id = stored_id(tool_call_id)
@@ -112,27 +278,24 @@ class SessionTracker(TurnTracker):
             handle = stored_id(handle)
         if tool_name:
             tool_name = stored_name(tool_name)
+        calls = conclusions.calls
         block_id = group = f"b{self._blocks}"
-        gauge, emitter = self.gauge, self.emitter
         if content_type in REPLY_TYPES:
-            if not self._replied:
-                self._measure_call(at)
+            if not conclusions.replied:
+                self._send_call(at)
             group = self._reply_group = self._reply_group or block_id
-            gauge.reply_tokens += tokens
-            if content_type == "tool_call":
-                gauge.reply_tool_calls += 1
         else:
             self._reply_group = None
             if content_type == "user_message" and self._last_type != "user_message":
                 self.exchange += 1
-            elif tool_call_id is not None and tool_call_id in self._call_blocks:
-                group = self._call_blocks[tool_call_id].group
+            elif tool_call_id is not None and tool_call_id in calls:
+                group = calls[tool_call_id].group
         self._last_type = content_type
         target = call = None
         if tool_call_id is not None:
             if content_type == "tool_call":
                 target = call_target(text) if text else None
-            elif (call := self._call_blocks.get(tool_call_id)) is not None:
+            elif (call := calls.get(tool_call_id)) is not None:
                 tool_name, target = tool_name or call.tool_name, call.target
         elif content_type == "memory_injection" and text:
             if (target := skill_of(text)) is not None:
@@ -145,37 +308,16 @@ class SessionTracker(TurnTracker):
         if content_type in MARKED_TYPES:
             marks = marks_of(content_type, text, tool_name=tool_name, target=target, call=call)
         block = Block(
-            block_id, content_type, tokens, self.turn, group, self.exchange, digest, len(text or ""),
+            block_id, content_type, tokens, conclusions.turn, group, self.exchange, digest, len(text or ""),
             count_source, text, tool_call_id, tool_name, pinned, None, handle, target, marks,
         )  # fmt: skip
         self._blocks += 1
-        self.window.add(block)
-        if count_source != "exact":
-            gauge.exact = False
-        if content_type not in NOT_ADDED:
-            gauge.added_tokens += tokens
-            component, added = COMPONENT_OF[content_type], gauge.added_by_component
-            added[component] = added.get(component, 0) + tokens
-        else:
-            gauge.exclude(tokens)
-        if at is None and emitter.clock is not None:
-            at = emitter.clock()
-        # `EventEmitter.record`, written out: the one event that an agent's thread makes by the dozen. The
-        # constructor of a named tuple is a Python function, which takes twice as long.
-        buffer, number = emitter.buffer, emitter.n
-        buffer.append(tuple.__new__(Event, (emitter.context, number, at, BlockAdded(block))))
-        emitter.n = number + 1
-        if len(buffer) >= BUFFERED_EVENTS:
-            emitter.flush()
-        if tool_call_id is not None and content_type == "tool_call":
-            self._call_blocks[tool_call_id] = block
-        if (removed := self._removed).by_digest:
-            if digest in removed.by_digest:
-                self._check_regret(block, at)
-            if content_type == "tool_call":
-                removed.record_call(block)
-        if content_type == "tool_call" or (marks and not marks <= ACCESS_MARKS):
-            self._check_misstep(block, at)
+        if at is None and self.clock is not None:
+            at = self.clock()
+        fact = Addition(at, block)
+        if self._on_fact is not None:
+            self._on_fact(fact)
+        conclusions.add(fact)
         return block
 
     def discard_text(self, block_id: str) -> None:
@@ -227,72 +369,36 @@ class SessionTracker(TurnTracker):
 
     def mark_referenced(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
         """Block *by* used identifiers that only *block_ids* hold; their lifetimes start again."""
-        marked = tuple(block_id for block_id in block_ids if self.window.mark_referenced(block_id, self.turn))
-        if marked:
-            self.record(BlocksReferenced(marked, by), at)
+        if block_ids:
+            self._conclude(Reference(self._time(at), tuple(block_ids), by))
 
     def revise(self, block: Block, at: float | None = None) -> None:
         """Replace static content, or that of a reply, by *block*, as the agent sends it; only growth is added."""
-        if block.content_type in NOT_ADDED:
-            self.record_change("edited", (block.replaces or "",))
-            used, raw = self.gauge.used, self.window.tokens
-            self.window.replace((block.replaces or "",), (block,))
-            self._record_added(block, at)
-            self.gauge.count_removed(used, raw)
-            return
-        self.record_change("edited", (block.replaces or "",), block.id)
-        before = sum(old.tokens for old in self.window.replace((block.replaces or "",), (block,)))
-        grown = max(0, block.tokens - before)
-        component, gauge = COMPONENT_OF[block.content_type], self.gauge
-        gauge.added_tokens += grown
-        gauge.added_by_component[component] = gauge.added_by_component.get(component, 0) + grown
-        self._record_added(block, at)
+        self._conclude(Revision(self._time(at), block))
 
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
-        removed = self._remove(block_ids, ReplyDiscarded, at)
-        self._remove_calls(removed)
+        self._conclude(Discard(self._time(at), "reply", tuple(block_ids)))
 
     def remove_static(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove a system prompt or tool definitions that the agent no longer sends."""
-        self._remove(block_ids, StaticContentRemoved, at)
-
-    def _remove(
-        self, block_ids: Sequence[str], event: type[ReplyDiscarded | StaticContentRemoved], at: float | None
-    ) -> Sequence[Block]:
-        """Remove blocks by an event that is not an eviction; return them."""
-        used, raw = self.gauge.used, self.window.tokens
-        self.record_change("removed", block_ids)
-        removed = self.window.replace(block_ids, ())
-        self.record(event(tuple(block_ids), sum(block.tokens for block in removed)), at)
-        self.gauge.count_removed(used, raw)
-        self._totals.record_removal()
-        return removed
+        self._conclude(Discard(self._time(at), "static", tuple(block_ids)))
 
     def evict(
-        self, eviction: BlocksEvicted, placeholders: Iterable[Block] = (), at: float | None = None
+        self,
+        eviction: BlocksEvicted,
+        placeholders: Iterable[Block] = (),
+        at: float | None = None,
+        *,
+        window_tokens: int | None = None,
     ) -> Event:
-        """Remove blocks, or replace them by *placeholders*; ids that the window never held are skipped."""
-        event = self.record(eviction, at)
-        used, raw = self.gauge.used, self.window.tokens
-        cause = event_id(self.info.stream_id, event.n, event.at)
-        by_replaced = {block.replaces: block for block in placeholders}
-        removed: list[Block] = []
-        if eviction.policy == REWOUND:
-            self._cache.restart()
-        for evicted in eviction.blocks:
-            placeholder = by_replaced.pop(evicted.block_id, None)
-            edited = placeholder is not None and placeholder.content_type != "placeholder"
-            self.record_change("edited" if edited else "removed", (evicted.block_id,))
-            removed += self.window.replace((evicted.block_id,), () if placeholder is None else (placeholder,))
-            if placeholder is not None:
-                self.record(BlockAdded(placeholder), at)
-        self._watch(removed, "eviction", cause, except_types=STATIC_TYPES)  # sent again, they are not fetched
-        self.gauge.growth.count_evicted(sum(one.content_type not in STATIC_TYPES for one in eviction.blocks))
-        self._trend.evicted_blocks += len(eviction.blocks)
-        self.gauge.count_removed(used, raw)
-        self._totals.record_removal()
-        return event
+        """Remove blocks, or replace them by *placeholders*; ids that the window never held are skipped.
+
+        *window_tokens* is the size of the whole window afterwards, if the agent reported one.
+        """
+        fact = BlockEviction(self._time(at), eviction, tuple(placeholders), window_tokens)
+        self._report(fact)
+        return self.conclusions.evict(fact)
 
     def rewind(
         self,
@@ -301,35 +407,14 @@ class SessionTracker(TurnTracker):
         last_kept: str | None,
         restored: Iterable[Block] = (),
         at: float | None = None,
-    ) -> list[Block]:
+    ) -> tuple[Block, ...]:
         """Continue after the block *last_kept*: the blocks *abandoned* leave, and those of *restored* return.
 
         The user left a branch, and no policy removed content, so nothing is watched for regret. Returns the
         restored blocks, each under a new id that `replaces` the old one.
         """
-        blocks = [self.window.slot(block_id).block for block_id in abandoned]
-        used, raw = self.gauge.used, self.window.tokens
-        tokens = sum(block.tokens for block in blocks)
-        turns = len({block.turn for block in blocks if block.content_type in REPLY_TYPES})
-        self.record(HistoryRewound(last_kept, turns, len(blocks), tokens), at)
-        if blocks:
-            evicted = tuple(
-                EvictedBlock(
-                    block.id, block.content_type, block.tokens, "drop", "the branch was abandoned",
-                    turn_added=block.turn, tool_name=block.tool_name,
-                )
-                for block in blocks
-            )  # fmt: skip
-            self.record(BlocksEvicted(REWOUND, evicted, tokens, tokens), at)
-        self.window.replace(abandoned, ())
-        self._remove_calls(blocks)
-        returned = renamed(restored, self._new_id)
-        for block in returned:
-            self.window.add(block)
-            self._record_added(block, at)
-        unsent = [block for block in blocks if self.in_turn and block.turn == self.turn]
-        self.gauge.count_rewound(unsent, used, raw)
-        self._totals.record_rewind()
+        returned = tuple(renamed(restored, self._new_id))
+        self._conclude(Rewind(self._time(at), tuple(abandoned), last_kept, returned))
         self._reply_group = self._last_type = None
         return returned
 
@@ -349,136 +434,59 @@ class SessionTracker(TurnTracker):
         *window_tokens_before* the one before. The results take the position of the first removed block, or with
         *in_place* each the position of the block it `replaces`.
         """
-        event = self.record(compression, at)
-        if compression.outcome != "accepted":
-            return event
-        used, raw = self.gauge.used, self.window.tokens
-        results = tuple(results)
-        used_before = window_tokens_before or self.gauge.account.used(self.window.tokens)
-        if window_tokens_before is not None:
-            self._raise_limit(window_tokens_before, at)
-        if compression.strategy == "compaction":
-            self._totals.record_compaction(event.event_id, stated_tokens=window_tokens_before, limits=self.limits)
-            self._cache.restart()
-        else:
-            self._totals.record_removal()
-            self.record_change("removed", compression.removed)
-        if in_place:
-            by_replaced = {block.replaces: (block,) for block in results}
-            removed = [
-                block
-                for block_id in compression.removed
-                for block in self.window.replace((block_id,), by_replaced.get(block_id, ()))
-            ]
-        else:
-            removed = self.window.replace(compression.removed, results)
-        cause = event_id(self.info.stream_id, event.n, event.at)
-        by_agent = compression.strategy == "compaction" and compression.method == "agent"
-        self._watch(removed, "compression", cause, except_types=RESTATED_TYPES if by_agent else frozenset())
-        for block in results:
-            self._record_added(block, at)
-        self._trend.compressions += 1
-        self.gauge.count_removed(used, raw)
-        by_provider = compression.method == PROVIDER
-        if (
-            window_tokens is not None
-            or compression.scope == "window"
-            or compression.method in ("agent", PROVIDER)
-        ):
-            self.gauge.restart(window_tokens)
-            self._attribute_next = True
-        if compression.is_own_compaction or by_provider:
-            self._record_own_compaction(used_before, at, is_at_limit=not by_provider)
-        for listener in self.compression_listeners:
-            listener(event, removed)
+        removed = [self.window.slot(name).block for name in compression.removed if name in self.window]
+        fact = Reduction(
+            self._time(at), compression, tuple(results), window_tokens, window_tokens_before, in_place
+        )
+        self._report(fact)
+        event = self.conclusions.compress(fact)
+        if compression.outcome == "accepted":
+            for listener in self.compression_listeners:
+                listener(event, removed)
         return event
 
-    def roll(self, reason: str, at: float | None = None, *, carried: Iterable[Block] = ()) -> list[Block]:
-        """Continue in a new window; *reason* is `checkpoint` or `clear`.
+    def roll(
+        self, reason: Literal["checkpoint", "clear"], at: float | None = None, *, carried: Iterable[Block] = ()
+    ) -> tuple[Block, ...]:
+        """Continue in a new window.
 
         *carried* blocks open it: each under a new id that `replaces` the old one, in its old group and tool
         cycle, and not counted as added. Returns them as they are in the new window.
         """
-        before = self.gauge.account.used(self.window.tokens)
-        self.record(
-            WindowRolled(
-                "clear" if reason == "clear" else "checkpoint", self.window_id, self.window_id + 1, before
-            ),
-            at,
-        )
-        self.window.clear()
-        self.window_id += 1
-        self.gauge.restart()
-        self.gauge.account.reset()
-        self._totals.restart()
-        self._cache.restart()
-        self._unattributed, self._attribute_next = None, True
-        self._call_blocks.clear()
+        opened = tuple(renamed(carried, self._new_id))
+        self._conclude(Rollover(self._time(at), reason, opened))
         self._reply_group = None
-        self._measured = self._replied = False
-        self.emitter.enter(self.turn, self.window_id)
-        opened = renamed(carried, self._new_id)
-        for block in opened:
-            self.window.add(block)
-            self._record_added(block, at)
-        self.gauge.count_call()
         return opened
 
     def record_change(self, cause: CacheBreakCause, block_ids: Iterable[str], changed: str | None = None) -> None:
         """Record that sent blocks changed, or that *changed* was put in front of them."""
-        window = self.window
-        for block_id in block_ids:
-            if block_id in window:
-                self._cache.record_change(window.slot(block_id).position, cause, changed or block_id)
+        self._conclude(SentChange(cause, tuple(block_ids), changed))
 
-    def _record_added(self, block: Block, at: float | None) -> None:
-        """Record a replacement; results of a tool call find its group under the new id."""
-        self.record(BlockAdded(block), at)
-        if block.content_type == "tool_call" and block.tool_call_id is not None:
-            self._call_blocks[block.tool_call_id] = block
+    # -- inside -----------------------------------------------------------------------------------------------
 
-    def _check_misstep(self, block: Block, at: float | None) -> None:
-        watch, call_turn = self._missteps, self.turn - 1
-        if block.content_type == "tool_call":
-            misstep, call_turn = watch.in_call(block), self.turn
-        elif block.content_type == "user_message":
-            misstep = watch.in_message(block)
-        else:
-            call = self._call_blocks.get(block.tool_call_id or "")
-            misstep = watch.in_result(block)
-            call_turn = call_turn if call is None else call.turn
-        if misstep is not None:
-            self.record(MisstepObserved(misstep, block.id, call_turn, self._call_utilization), at)
+    def _conclude(self, fact: SessionFact) -> None:
+        self._report(fact)
+        self.conclusions.conclude(fact)
 
-    def _check_regret(self, block: Block, at: float | None) -> None:
-        removed = self._removed.take(block.digest, self.turn)
-        if removed is not None:
-            self._trend.regrets += 1
-            match: Literal["same_call", "same_digest"] = (
-                "same_call" if block.content_type == "tool_call" else "same_digest"
-            )
-            self.record(removed.regretted(match, by=block.id), at)
+    def _report(self, fact: SessionFact) -> None:
+        if self._on_fact is not None:
+            self._on_fact(fact)
 
-    def _watch(
-        self,
-        blocks: Sequence[Block],
-        cause: Cause,
-        cause_event_id: str,
-        *,
-        except_types: frozenset[ContentType] = frozenset(),
-    ) -> None:
-        """Watch removed blocks for their return."""
-        self._removed.watch(
-            blocks,
-            self._call_blocks,
-            turn=self.turn,
-            cause=cause,
-            cause_event_id=cause_event_id,
-            except_types=except_types,
-        )
-        self._remove_calls(blocks)
+    def _time(self, at: float | None) -> float | None:
+        return self.clock() if at is None and self.clock is not None else at
 
-    def _remove_calls(self, removed: Iterable[Block]) -> None:
-        for block in removed:
-            if block.content_type == "tool_call" and block.tool_call_id is not None:
-                self._call_blocks.pop(block.tool_call_id, None)
+    def _open_turn(self, at: float | None) -> None:
+        if not self.in_turn:
+            self._conclude(TurnOpening(self._time(at)))
+
+    def _send_call(self, at: float | None) -> None:
+        """Record that the model is called now, with the window as it is."""
+        self._open_turn(at)
+        if self.on_call is not None:
+            self.on_call(at)
+        self._conclude(CallSending(self._time(at)))
+
+    def _new_id(self) -> str:
+        block_id = f"b{self._blocks}"
+        self._blocks += 1
+        return block_id

@@ -1,11 +1,11 @@
-"""The turns of a session, opened, measured and closed with the provider's count, and its stream of events."""
+"""Conclusions about the turns of a session: opened, measured, and closed with the provider's count."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from windowpane.core.agents import AgentProgram, documented_growth
 from windowpane.core.events import (
@@ -13,9 +13,7 @@ from windowpane.core.events import (
     ChangeUnidentified,
     CompactionMeasured,
     Event,
-    EventContext,
     LimitChanged,
-    Payload,
     PressureMeasured,
     SessionEnded,
     SessionStarted,
@@ -29,9 +27,21 @@ from windowpane.core.events import (
 )
 from windowpane.core.events.facts import REPORT_RANGE
 from windowpane.core.limits import SPIKE_SHARE, TrackerSettings, WindowLimits, limit_fields
-from windowpane.core.protocols import Clock, Digester
-from windowpane.core.stored_payloads import MADE_BY_TRACKER, stored_events, stored_text
 from windowpane.core.tracking.compaction_level import CompactionLevels
+from windowpane.core.tracking.emitter import EventEmitter, SessionInfo
+from windowpane.core.tracking.facts import (
+    CallEnding,
+    CallOpening,
+    CallSending,
+    LimitSetting,
+    ModelChoice,
+    ProgramVersion,
+    SessionEnding,
+    SessionOpening,
+    SpanChoice,
+    TurnOpening,
+    WindowReading,
+)
 from windowpane.core.tracking.peak import TrendCounters
 from windowpane.core.tracking.pressure import PressureGauge
 from windowpane.core.tracking.prompt_cache import PromptCache
@@ -40,7 +50,6 @@ from windowpane.core.vocabulary import CountSource, LimitSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
-MAXIMUM_ID_CHARACTERS: Final = 200
 UNIDENTIFIED_RATIO: Final = 0.10
 UNIDENTIFIED_TOKENS: Final = 2_000
 COMPACTED_SHARE: Final = 0.7
@@ -50,97 +59,8 @@ OBSERVABLE_SOURCES: Final[frozenset[LimitSource]] = frozenset(
 )
 """Sources of a size that an automatic compaction may refute."""
 
-BUFFERED_EVENTS: Final = 1_000
-"""Size at which the buffer is handed over in the middle of a turn."""
 
-
-@dataclass(frozen=True, slots=True)
-class SessionInfo:
-    """Identity of a session."""
-
-    session_id: str
-    agent: str
-    model: str
-    source: str
-    stream_id: str
-    """Unique to this emitter; events are numbered within it."""
-    parent_session_id: str | None = None
-
-    def __post_init__(self) -> None:
-        """Remove the secrets from names and ids, which every event of the session repeats."""
-        for name in ("session_id", "agent", "model", "source", "stream_id", "parent_session_id"):
-            value = getattr(self, name)
-            object.__setattr__(self, name, None if value is None else stored_text(name, value))
-
-
-class EventEmitter:
-    """Wraps payloads into numbered events that share one context per turn, and hands them over in lists."""
-
-    def __init__(self, info: SessionInfo, *, emit: Callable[[list[Event]], None], clock: Clock | None) -> None:
-        self.info = info
-        self.clock = clock
-        self.buffer: list[Event] = []
-        self._unchecked: list[int] = []
-        """Positions in the buffer of the events whose texts may hold a secret."""
-        self.n = 0
-        """Number of the next event."""
-        self._emit = emit
-        self._turn, self._window_id = 0, 1
-        self._trace: tuple[str | None, str | None] = (None, None)
-        self.renew_context()
-
-    def record(self, payload: Payload, at: float | None = None) -> Event:
-        """Emit an event at time *at*, by default now; the returned one may hold secrets, `flush` removes them."""
-        if at is None and self.clock is not None:
-            at = self.clock()
-        if type(payload) not in MADE_BY_TRACKER:
-            self._unchecked.append(len(self.buffer))
-        # The constructor of a named tuple is a Python function, which takes twice as long.
-        event: Event = tuple.__new__(Event, (self.context, self.n, at, payload))
-        self.n += 1
-        self.buffer.append(event)
-        if len(self.buffer) >= BUFFERED_EVENTS:
-            self.flush()
-        return event
-
-    def flush(self) -> None:
-        """Hand the buffered events over in one list."""
-        if self.buffer:
-            batch, self.buffer = self.buffer, []
-            unchecked, self._unchecked = self._unchecked, []
-            self._emit(stored_events(batch, unchecked))
-
-    def now(self) -> float | None:
-        """Return seconds since the epoch, UTC, or None without a clock."""
-        return None if self.clock is None else self.clock()
-
-    def enter(self, turn: int, window_id: int) -> None:
-        """Set the turn and window of the following events."""
-        self._turn, self._window_id = turn, window_id
-        self.renew_context()
-
-    def set_trace(self, trace_id: str | None, span_id: str | None) -> None:
-        """Set the OpenTelemetry span of the following events."""
-        if (trace_id, span_id) != self._trace:
-            self._trace = (trace_id, span_id)
-            self.renew_context()
-
-    def set_model(self, model: str) -> None:
-        """Set the model of the following events."""
-        if model != self.info.model:
-            self.info = replace(self.info, model=model)
-            self.renew_context()
-
-    def renew_context(self) -> None:
-        """Build the context of the following events."""
-        info = self.info
-        self.context = EventContext(
-            info.session_id, info.agent, info.model, self._turn, self._window_id, info.source, info.stream_id,
-            info.parent_session_id, *self._trace,
-        )  # fmt: skip
-
-
-class TurnTracker:
+class TurnConclusions:
     """The session and its turns: limits, measurements, and the provider's counts at the end of each turn."""
 
     def __init__(
@@ -148,10 +68,8 @@ class TurnTracker:
         info: SessionInfo,
         *,
         emit: Callable[[list[Event]], None],
-        digest: Digester,
         limits: WindowLimits | None = None,
         settings: TrackerSettings | None = None,
-        clock: Clock | None = None,
         next_limit: Callable[[int], int | None] | None = None,
         smaller_limit: Callable[[int], int | None] | None = None,
         program: AgentProgram | None = None,
@@ -162,7 +80,7 @@ class TurnTracker:
         """
         program = program or AgentProgram(info.agent)
         self.settings = settings = settings or TrackerSettings()
-        self.emitter = EventEmitter(info, emit=emit, clock=clock)
+        self.emitter = EventEmitter(info, emit=emit)
         self.record, self.flush = self.emitter.record, self.emitter.flush
         self.window = Window(settings.lifetimes)
         self.gauge = PressureGauge(self.window, settings, documented_growth=documented_growth(program.name))
@@ -170,29 +88,24 @@ class TurnTracker:
         self.limits = limits
         self.limits_of: Callable[[int, LimitSource], WindowLimits] | None = None
         """Makes the limits of a size that is learnt later; None for the default reserve and margin."""
-        self.on_call: Callable[[float | None], object] | None = None
-        """Called at the next measurement of a call, with its time: the window is what the call sends."""
         self.turn = 0
         self.window_id = 1
         self.exchange = 0
+        """Exchange of the last block that was added."""
         self.in_turn = False
         """True while a turn is open: a block was added since the last one ended."""
         self.rejected: UsageRejected | None = None
         """The report that was rejected in the last turn that ended."""
-        self._digest = digest
         self._next_limit = next_limit
         self._smaller_limit = smaller_limit
         self._totals = ProviderTotals()
         self._cache = PromptCache()
         self._trend = TrendCounters()
-        self._blocks = 0
-        """Number of blocks made so far, and the number of the next one."""
-        self._reply_group: str | None = None
         self._call_utilization: float | None = None
         """Utilization at the last call, by its last measurement."""
         self._measured = False
         """True if the turn's pressure was measured before its call."""
-        self._replied = False
+        self.replied = False
         """True if the turn's reply has started: blocks after it are not sent with its call."""
         self._call_end = 0
         """Position behind the content that the turn's call sends."""
@@ -203,7 +116,7 @@ class TurnTracker:
         self._unseen_growth = 0
         """Part of it that was added since the window's first total."""
         self._attribute_next = True
-        self.update_compaction_level()
+        self._update_compaction_level()
 
     @property
     def info(self) -> SessionInfo:
@@ -212,104 +125,116 @@ class TurnTracker:
 
     # -- session ----------------------------------------------------------------------------------------------
 
-    def start(self, at: float | None = None, *, task: str | None = None, derived_by: str | None = None) -> None:
+    def open_session(self, fact: SessionOpening) -> None:
         """Emit `session.started` with the window that the session starts with."""
-        task_digest = self._digest(task) if task else None
         earlier = self.compactions.program.earlier
         started = SessionStarted(
-            task_digest=task_digest,
+            task_digest=fact.task_digest,
             earlier_compaction_tokens=earlier.compaction_tokens,
             earlier_base_tokens=earlier.base_tokens,
             stated_compaction_tokens=self.compactions.program.compaction_tokens,
-            derived_by=derived_by,
+            derived_by=fact.derived_by,
             **limit_fields(self.limits),
         )
-        self.record(started, at)
+        self.record(started, fact.at)
 
-    def end(self, reason: str, at: float | None = None) -> TrendReport:
+    def end_session(self, fact: SessionEnding) -> TrendReport:
         """Emit `session.ended` with the trend report, and flush all events."""
         growth = self.gauge.growth
         report = self._trend.report(added_tokens=growth.total_added, counted_turns=growth.turns)
-        self.record(SessionEnded(reason, report), at)
+        self.record(SessionEnded(fact.reason, report), fact.at)
         self.flush()
         return report
 
-    def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
-        """Set the model of the following calls, and the limits of its window."""
-        self.emitter.set_model(model)
-        if limits != self.limits:
-            self.set_limits(limits, at)
+    def choose_model(self, fact: ModelChoice) -> None:
+        """Adopt the model of the following calls, and the limits of its window."""
+        self.emitter.set_model(fact.model)
+        self.compactions.program = replace(self.compactions.program, model=fact.model)
+        if fact.limits != self.limits:
+            self._set_limits(fact.limits, fact.at)
 
-    def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
-        """Set the limits of the window and emit `limit.changed`."""
+    def set_limits(self, fact: LimitSetting) -> None:
+        """Adopt the limits of the window and emit `limit.changed`."""
+        self._set_limits(fact.limits, fact.at)
+
+    def set_version(self, fact: ProgramVersion) -> None:
+        """Adopt the level at which this release of the agent's program compacts."""
+        self.compactions.program = replace(self.compactions.program, version=fact.version)
+        self._update_compaction_level()
+
+    def choose_span(self, fact: SpanChoice) -> None:
+        """Emit the following events as those of an OpenTelemetry span."""
+        self.emitter.set_trace(fact.trace_id, fact.span_id)
+
+    def _set_limits(self, limits: WindowLimits | None, at: float | None) -> None:
         previous, self.limits = self.limits, limits
         before = None if previous is None else previous.limit_tokens
         described = {"limit_tokens": None, "limit_source": None, **limit_fields(limits)}
         self.record(change := LimitChanged(previous_tokens=before, **described), at)
         if self._trend.peak.change_limit(change, self.info.model) is not None and limits is not None:
             self._totals.correct_limits(before, limits)
-        self.update_compaction_level()
+        self._update_compaction_level()
 
-    def update_compaction_level(self) -> None:
+    def _update_compaction_level(self) -> None:
         """Have the following measurements use the compaction level on the present evidence."""
         self.gauge.compaction_level = self.compactions.level(self.limits)
 
     # -- turns ------------------------------------------------------------------------------------------------
 
-    def start_call(self, at: float | None = None) -> None:
-        """Start a call: it sends everything added from here to `measure`, earlier replies included."""
-        if not self.in_turn:
-            self._open_turn(at)
-        self._replied = True
+    def open_turn(self, fact: TurnOpening) -> None:
+        """Emit `turn.started`."""
+        self.turn += 1
+        self.in_turn = True
+        self._measured = self.replied = False
+        self.window.enter_turn(self.turn)
+        self.gauge.open_turn()
+        self.emitter.enter(self.turn, self.window_id)
+        self.record(TurnStarted(), fact.at)
+        base = self.compactions.program.earlier.base_tokens
+        if self.turn == 1 and base:
+            self._set_unattributed(base, fact.at, count_source="estimate")
+
+    def open_call(self, _fact: CallOpening) -> None:
+        """Count what is added from here to the measurement as sent by the call."""
+        self.replied = True
         self._call_end = self.window.next_position
 
-    def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
-        """Emit `pressure.measured`, and `zone.changed` if it changed; opens a turn if none is open."""
-        if not self.in_turn:
-            self._open_turn(at)
+    def send_call(self, fact: CallSending) -> None:
+        """Measure the window before its call, unless it was measured in this turn already."""
+        if not self._measured:
+            self.read_window(WindowReading(fact.at, "before"))
+        else:
+            self.gauge.count_call()
+            self._call_end = self.window.next_position
+        self.replied = True
+
+    def read_window(self, fact: WindowReading) -> PressureMeasured:
+        """Emit `pressure.measured`, and `zone.changed` if it changed."""
         gauge = self.gauge
         gauge.count_call()
         self._measured = True
         self._call_end = self.window.next_position
-        if self.on_call is not None:
-            self.on_call(at)
-        measured = gauge.measure(phase, self.limits)
+        measured = gauge.measure(fact.phase, self.limits)
         self._call_utilization = measured.utilization
-        self.record(measured, at)
+        self.record(measured, fact.at)
         self._trend.count(measured, self.turn, self.info.model)
         if measured.zone is not None and measured.zone != gauge.zone:
             previous, gauge.zone = gauge.zone, measured.zone
             self.record(
-                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
+                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), fact.at
             )
         return measured
 
-    def end_turn(
-        self,
-        usage: Usage | None = None,
-        *,
-        output_tokens: int | None = None,
-        window_tokens: int | None = None,
-        reported_tokens: int | None = None,
-        cost_dollars: float | None = None,
-        list_cost_dollars: float | None = None,
-        cost_of: Callable[[Usage], float | None] | None = None,
-        latency_seconds: float | None = None,
-        stop_reason: str | None = None,
-        response_id: str | None = None,
-        at: float | None = None,
+    def end_call(
+        self, fact: CallEnding, cost_of: Callable[[Usage], float | None] | None = None
     ) -> PressureMeasured:
         """Close the turn after its model call; the provider's count replaces the estimate.
 
-        Returns the window as the next call would send it, the reply included. *output_tokens* is an estimate of
-        the output where *usage* states only its start; *cost_dollars* includes it. *window_tokens* is the size of
-        the window where the input of *usage* is another, 0 where it is unknown. *reported_tokens* is the size of
-        the call as the model itself reported it; it is used without *usage* and near the estimate. *cost_of*
-        returns the price of any usage of the call's model.
+        Returns the window as the next call would send it, the reply included. *cost_of* returns the price of any
+        usage of the call's model.
         """
-        gauge, self.rejected = self.gauge, None
-        if not self._replied or not self.in_turn:
-            self._measure_call(at)
+        gauge, usage, at, self.rejected = self.gauge, fact.usage, fact.at, None
+        window_tokens, reported_tokens = fact.window_tokens, fact.reported_tokens
         reported = 0 if usage is None else usage.input_total if window_tokens is None else window_tokens
         gauge.count_cache(usage, reported)
         trusted = reported > 0 and self._accept_total(reported, at)
@@ -324,26 +249,25 @@ class TurnTracker:
             if usage is not None and trusted and window_tokens is None:
                 gauge.count_reply(usage)
             if self.compactions.record_call(total, gauge.compaction_level):
-                self.update_compaction_level()
-        response_id = None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS]
+                self._update_compaction_level()
         billed, recorded = usage, None
-        if usage is not None and output_tokens is not None:
-            billed, recorded = replace(usage, output_tokens=output_tokens), usage.output_tokens
+        if usage is not None and fact.output_tokens is not None:
+            billed, recorded = replace(usage, output_tokens=fact.output_tokens), usage.output_tokens
         ended = self.record(
             TurnEnded(
                 billed,
                 source,
-                cost_dollars,
-                latency_seconds,
-                stop_reason,
-                response_id,
+                fact.cost_dollars,
+                fact.latency_seconds,
+                fact.stop_reason,
+                fact.response_id,
                 recorded,
-                list_cost_dollars,
+                fact.list_cost_dollars,
             ),
             at,
         )
         if usage is not None and trusted and window_tokens is None:
-            self._compare_cache(usage, cost_of, latency_seconds or 0.0, ended, is_reduced=removed)
+            self._compare_cache(usage, cost_of, fact.latency_seconds or 0.0, ended, is_reduced=removed)
         added = gauge.added
         baseline = gauge.close_turn(self.turn)
         final = gauge.measure("final", self.limits, reported_tokens=total, count_source=source)
@@ -353,12 +277,11 @@ class TurnTracker:
         if baseline is not None and (self.limits is None or added >= SPIKE_SHARE * self.limits.limit_tokens):
             self.record(VelocitySpiked(added, baseline), at)
         self.in_turn = False
-        self._measured = self._replied = False
-        self._reply_group = None
+        self._measured = self.replied = False
         if following is not None:
             self.record(following, at)
         model = self.info.model
-        self._trend.count(final, self.turn, model, cost_dollars=cost_dollars)
+        self._trend.count(final, self.turn, model, cost_dollars=fact.cost_dollars)
         if following is not None:
             self._trend.count(following, self.turn, model)
         self.flush()
@@ -397,29 +320,6 @@ class TurnTracker:
         if broken is not None:
             self.record(broken, ended.at)
 
-    def _open_turn(self, at: float | None) -> None:
-        self.turn += 1
-        self.in_turn = True
-        self._measured = self._replied = False
-        self.window.enter_turn(self.turn)
-        self.gauge.open_turn()
-        self.emitter.enter(self.turn, self.window_id)
-        self.record(TurnStarted(), at)
-        base = self.compactions.program.earlier.base_tokens
-        if self.turn == 1 and base:
-            self._set_unattributed(base, at, count_source="estimate")
-
-    def _measure_call(self, at: float | None) -> None:
-        """Record that the model is called now, with the window as it is."""
-        if not self._measured:
-            self.measure("before", at)
-        else:
-            self.gauge.count_call()
-            self._call_end = self.window.next_position
-            if self.on_call is not None:
-                self.on_call(at)
-        self._replied = True
-
     def _accept_total(self, total: int, at: float | None) -> bool:
         """Reject a total above a given limit; raise a limit of the catalog instead."""
         limits = self.limits
@@ -438,7 +338,7 @@ class TurnTracker:
         if limits is None or used_tokens <= limits.limit_tokens or limits.source in ("given", "provider"):
             return
         larger = (self._next_limit(used_tokens) if self._next_limit is not None else None) or used_tokens
-        self.set_limits(self._limits_like(limits, max(larger, used_tokens), "observed_floor"), at)
+        self._set_limits(self._limits_like(limits, max(larger, used_tokens), "observed_floor"), at)
 
     def _record_own_compaction(self, used_tokens: int, at: float | None, *, is_at_limit: bool = True) -> None:
         """Learn from an automatic compaction: the level, and the size of a window that was assumed too large.
@@ -450,8 +350,8 @@ class TurnTracker:
         if limits is not None and limits.source in OBSERVABLE_SOURCES and self._smaller_limit is not None:
             smaller = self._smaller_limit(max(used_tokens, self._trend.peak.largest_total))
             if smaller is not None and COMPACTED_SHARE * smaller <= used_tokens and smaller < limits.limit_tokens:
-                self.set_limits(self._limits_like(limits, smaller, "observed_compaction"), at)
-        self.update_compaction_level()
+                self._set_limits(self._limits_like(limits, smaller, "observed_compaction"), at)
+        self._update_compaction_level()
 
     def _limits_like(self, limits: WindowLimits, limit_tokens: int, source: LimitSource) -> WindowLimits:
         """Return limits of another size, with the thresholds of *limits* where they are not the usual ones."""
@@ -523,8 +423,3 @@ class TurnTracker:
         self._unattributed = block.id if remainder else None
         self.record(BlockAdded(block), at)
         self.gauge.count_unattributed(remainder, remainder - before)
-
-    def _new_id(self) -> str:
-        block_id = f"b{self._blocks}"
-        self._blocks += 1
-        return block_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from windowpane.core.limits import WindowLimits
 from windowpane.core.window.blocks import Block
@@ -49,7 +50,7 @@ def clear(engine: Engine) -> None:
     engine.reduction.breaker.reset()
 
 
-def _carry_on(engine: Engine, reason: str, retained: Sequence[Block]) -> None:
+def _carry_on(engine: Engine, reason: Literal["checkpoint", "clear"], retained: Sequence[Block]) -> None:
     """Open a new window with *retained*, and update everything that refers to blocks by id."""
     opened = engine.tracker.roll(reason, carried=retained)
     moved = {block.replaces: block.id for block in opened}

@@ -49,10 +49,11 @@ def evict(
     seen = sum(block.tokens for block in evicted)
     net = max(0, seen - sum(block.replacement_tokens for block in evicted))
     freed = net if record.tokens_freed is None else record.tokens_freed
-    before = tracker.gauge.account.used(tracker.window.tokens)
-    tracker.evict(BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed), replacements, at)
+    after = None
     if freed > net and tracker.gauge.account.anchored:
-        tracker.gauge.rebase(max(0, before - freed))
+        after = max(0, tracker.gauge.account.used(tracker.window.tokens) - freed)
+    eviction = BlocksEvicted(record.policy, tuple(evicted), max(seen, freed), freed)
+    tracker.evict(eviction, replacements, at, window_tokens=after)
     return RecordedEviction(
         tuple(evicted), {one.replaces: one.id for one in replacements if one.replaces is not None}
     )

@@ -534,20 +534,16 @@ class SessionPlayer:
         if model and model != self._model:
             self._model = model
             self._counter = self._playback.counter_for(model)
-            compactions = self.tracker.compactions
-            compactions.program = replace(compactions.program, model=model)
             self.tracker.set_model(model, self._limits(), self._at)
 
     def _use_version(self, version: str) -> None:
-        compactions = self.tracker.compactions
-        if version and version != compactions.program.version:
-            compactions.program = replace(compactions.program, version=version)
+        if version and version != self.tracker.program.version:
+            self.tracker.set_version(version)
             self._describe(agent_version=version)
             self._version = version
             limits = self.tracker.limits
             if limits is not None and limits.source == "assumed":
                 self._use_limits()
-            self.tracker.update_compaction_level()
 
     def _state_limit(self, limit_tokens: int | None) -> None:
         if (limit_tokens is not None and limit_tokens < 1) or self._stated == limit_tokens:
