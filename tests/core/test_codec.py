@@ -48,10 +48,8 @@ def values(hint: Any, field: str) -> st.SearchStrategy[Any]:
         return st.one_of(*(values(option, field) for option in get_args(hint)))
     if origin is Literal:
         return st.sampled_from(get_args(hint))
-    if origin is tuple:
-        return st.lists(values(get_args(hint)[0], field), max_size=3).map(tuple)
-    if origin is frozenset:
-        return st.frozensets(values(get_args(hint)[0], field), max_size=3)
+    if origin in (tuple, frozenset):
+        return st.lists(values(get_args(hint)[0], field), max_size=3).map(origin)
     if origin is dict:
         key, value = get_args(hint)
         return st.dictionaries(values(key, field), values(value, field), max_size=4)

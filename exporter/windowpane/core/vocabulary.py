@@ -58,11 +58,11 @@ Misstep = Literal["error", "repeated_read", "repeated_call", "correction"]
 correction by the user."""
 
 Access = Literal["reads", "changes", "reports", "waits"]
-"""What a tool call does: it reads content, changes something, reports a state as a build does, or waits."""
+"""The effect of a tool call: it reads content, changes something, reports a state as a build does, or waits."""
 
 Mark = Literal["reads", "changes", "reports", "waits", "failed", "refused", "correction", "wrapped"]
-"""What the text of a block shows: the access of a tool call and of its result; that a result failed, or that the
-user refused the call; that a message corrects the agent, or that an agent's program wrote all of it."""
+"""A statement that the text of a block supports: the access of a tool call and of its result; that a result failed,
+or that the user refused the call; that a message corrects the agent, or that an agent's program wrote all of it."""
 
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 MISSTEPS: Final[tuple[Misstep, ...]] = get_args(Misstep)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -32,10 +36,11 @@ class Session:
         clock: Callable[[], float] | None = None,
         next_limit: Callable[[int], int | None] | None = None,
         settings: TrackerSettings | None = None,
+        make_tracker: Callable[..., SessionTracker] = SessionTracker,
     ) -> None:
         self.emitted: list[Event] = []
         self.batches = 0
-        self.tracker = SessionTracker(
+        self.tracker = make_tracker(
             SessionInfo("s", "agent", "model", "test", "stream"),
             emit=self._take,
             digest=lambda text: f"d:{text}",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from concluded import Concluded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowpane.core.codec import decode, encode
+from windowpane.core.codec import decode, encode, encode_all
 from windowpane.core.events import ContentCompressed, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import CONTENT_TYPES
@@ -78,7 +79,8 @@ def take(play: Any, step: tuple[Any, ...]) -> None:
 
 @given(steps=STEPS)
 def test_measurements_are_consistent_in_any_order_of_events(session: Make, steps: list[tuple[Any, ...]]) -> None:
-    play = session(WindowLimits.of(8000, "catalogue"))
+    concluded = Concluded()
+    play = session(WindowLimits.of(8000, "catalogue"), make_tracker=concluded.tracker)
     play.tracker.start()
     for step in steps:
         take(play, step)
@@ -94,6 +96,7 @@ def test_measurements_are_consistent_in_any_order_of_events(session: Make, steps
         assert measured.velocity is None or measured.velocity >= 0
         assert (measured.limit_tokens is None) == (measured.zone is None) == (measured.utilization is None)
     assert [event.n for event in play.events] == list(range(len(play.events)))
+    assert encode_all(concluded.again()) == encode_all(play.events)
     for event in play.events:
         raw = encode(event)
         assert encode(decode(raw)) == raw

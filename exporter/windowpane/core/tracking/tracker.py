@@ -130,7 +130,7 @@ class SessionTracker:
 
     @property
     def program(self) -> AgentProgram:
-        """What is known of the agent's program."""
+        """The agent's program, as far as it is known."""
         return self.conclusions.compactions.program
 
     @property

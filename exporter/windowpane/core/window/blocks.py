@@ -42,7 +42,7 @@ class Block(FastDataclass, frozen=True):
     target: str | None = None
     """File or command of a tool call and of its result, redacted; None where the arguments name none."""
     marks: frozenset[Mark] = frozenset()
-    """What its text shows, measured once; never serialized with an event."""
+    """Measured once from its text; never serialized with an event."""
 
 
 def tokens_by_component(blocks: Iterable[Block]) -> dict[Component, int]:
