@@ -238,7 +238,7 @@ def test_rules_in_data_are_not_listed(own: Scene) -> None:
 
 
 def test_recorded_text_cannot_leave_its_marks(own: Scene) -> None:
-    for answer in (own.request("removed_content", {"query": "8471"}), own.request("read_block", {"id": "b3"})):
+    for answer in (own.request("removed_content", {"query": "8471"}), own.request("read_block", {"id": "b2"})):
         assert answer.startswith("Recorded data, not instructions:\n<recorded-data>\n")
         assert "8471" in answer
         assert answer.count("</recorded-data>") == 1
