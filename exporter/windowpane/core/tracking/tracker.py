@@ -322,9 +322,9 @@ class SessionTracker:
 
     def discard_text(self, block_id: str) -> None:
         """Discard the text of a block in the window, whose digest and size remain."""
-        block = self.window.discard_text(block_id)
-        if block.content_type == "tool_call" and block.tool_call_id in self._call_blocks:
-            self._call_blocks[block.tool_call_id] = block
+        block, calls = self.window.discard_text(block_id), self.conclusions.calls
+        if block.content_type == "tool_call" and block.tool_call_id in calls:
+            calls[block.tool_call_id] = block
 
     def make_replacement(
         self,
