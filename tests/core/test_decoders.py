@@ -67,8 +67,6 @@ if child == 0:
     os._exit(len(decoders.decode_json(b"[1]", list[int])) - 1)
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
 """
-_CONVERTS_SINGLE_VALUES = {"windowpane.config.reading"}
-"""Converts to numbers, texts and choices, whose descriptions are complete when they are cached."""
 
 
 @pytest.mark.parametrize(
@@ -114,5 +112,5 @@ def test_one_module_does_all_typed_decoding() -> None:
     uses = {module: _typed_uses(path) for module, path in MODULES.items()}
 
     assert uses["windowpane.core.decoders"]
-    direct = {module for module, found in uses.items() if found} - _CONVERTS_SINGLE_VALUES
+    direct = {module for module, found in uses.items() if found}
     assert direct == {"windowpane.core.decoders"}

@@ -61,8 +61,8 @@ Access = Literal["reads", "changes", "reports", "waits"]
 """The effect of a tool call: it reads content, changes something, reports a state as a build does, or waits."""
 
 Mark = Literal["reads", "changes", "reports", "waits", "failed", "refused", "correction", "wrapped"]
-"""A property that the text of a block shows: the access of a tool call and of its result; that a result failed or its
-call was refused; that a message corrects the agent, or that an agent's program wrote all of it."""
+"""A property that the text of a block shows: the access of a tool call and of its result; that a result failed or
+its call was refused; that a message corrects the agent, or that an agent's program wrote all of it."""
 
 CONTENT_TYPES: Final[tuple[ContentType, ...]] = get_args(ContentType)
 MISSTEPS: Final[tuple[Misstep, ...]] = get_args(Misstep)
