@@ -482,7 +482,7 @@ statement(
     "UPDATE sessions SET counted_from = counted_from + 40 WHERE key = {key}", EVENTS_GIVE,
 )  # fmt: skip
 statement(
-    PROJECTIONS, "a session's sparkline damaged", "UPDATE sessions SET memory = 'text' WHERE key = {key}",
+    PROJECTIONS, "the memory of a session's row damaged", "UPDATE sessions SET memory = 'text' WHERE key = {key}",
     "sessions.memory cannot be read",
 )  # fmt: skip
 statement(PROJECTIONS, "an alert deleted", "DELETE FROM alerts", "is missing")

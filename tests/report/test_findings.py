@@ -14,7 +14,7 @@ from windowpane.store.records import BlockRow, SessionRow, ToolUse, TurnRow
 
 def row(kind: type[Any], **values: Any) -> Any:
     """Return a row of the store with *values*, and nothing else known."""
-    empty = {"sparkline": (), "components": {}, "agent": "a", "session_id": "s"}
+    empty = {"components": {}, "agent": "a", "session_id": "s"}
     counts = ("turns", "exchanges", "events", "windows", "regrets", "cache_breaks", "cache_break_tokens",
               "used_tokens", "stale_tokens", "duplicate_tokens", "turn", "window_id", "added_tokens")  # fmt: skip
     names = [field.name for field in fields(kind)]

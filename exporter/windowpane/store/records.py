@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowpane.core.vocabulary import Component, ContentType, Severity, Zone
@@ -109,8 +109,6 @@ class SessionRow:
     """Worst alert that ever fired."""
     last_event: str
     """Name of the last noteworthy event, such as `content.compressed`."""
-    sparkline: tuple[float, ...] = ()
-    """Utilization (or, where the limit is unknown, share of the peak) over the session, at most 24 points."""
     count_source: str | None = None
     """Source of `used_tokens`: `exact`, `usage` or `estimate`; None before the first measurement."""
     compaction_tokens: int | None = None
@@ -519,5 +517,3 @@ class StoreSize:
     bytes: int
     contents: int = 0
     """Texts stored by content capture."""
-    oldest_at: float | None = None
-    by_type: dict[str, int] = field(default_factory=dict)

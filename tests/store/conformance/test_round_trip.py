@@ -53,7 +53,6 @@ def test_the_session_row_sums_up_its_events(store, make_session):
     assert row.output_tokens == 8 * 70
     assert row.limit_tokens == 32_768
     assert row.last_event == "session.ended"
-    assert len(row.sparkline) == 8
 
 
 def test_turn_rows_hold_both_measurements_and_the_usage(store, make_session):

@@ -295,8 +295,6 @@ class Projection:
         self._measured_sizes.append((data, context.turn, context.model))
         if data.phase == "next":
             return  # the turn that sends it counts it
-        if data.phase == "final":
-            session.memory.sparkline.add(data.used_tokens, data.utilization)
         called = session.memory.called_turn == event.context.turn
         change = partial(TurnDraft.measure, data=data, moment=None if called else seq)
         self._turn_changes.append(TurnChange(event, seq, change))
@@ -366,7 +364,6 @@ class Projection:
             session.utilization, session.zone = peak.now.utilization, peak.now.zone
         self._has_new_peak = True
         if limits is not None and data.previous_tokens:
-            session.memory.sparkline.correct(data.previous_tokens, limits.limit_tokens)
             self._turns.correct(session.key, data.previous_tokens, limits)
             self._days.correct(session, data.previous_tokens, limits.limit_tokens)
 

@@ -14,7 +14,6 @@ from windowpane.core.vocabulary import OWN_SOURCE
 from windowpane.exceptions import EventFormatError
 from windowpane.store.database import Database
 from windowpane.store.filters import Attention, FleetOrder, SessionFilter
-from windowpane.store.projections.session_drafts import decode_memory
 from windowpane.store.records import FleetTotals, SessionRow
 from windowpane.store.statements import Conditions, Value, in_lists, placeholders
 
@@ -49,7 +48,7 @@ _PARENT: Final = """(
     WHERE child.session_id = sessions.parent_session_id AND +child.current = 1 AND {visible}
 )"""
 """The parent, if it is visible."""
-_COMPUTED: Final = {"sparkline": "memory", "subagent_cost_dollars": _SUBAGENTS}
+_COMPUTED: Final = {"subagent_cost_dollars": _SUBAGENTS}
 """Fields of a row that are not columns."""
 LISTED: Final = f"source <> '{OWN_SOURCE}'"
 """Condition of the sessions of agents; Windowpane's own ones hold alerts only."""
@@ -275,8 +274,6 @@ def _rows(
 def _row(row: Sequence[Any]) -> SessionRow:
     values = dict(zip(_ROW_FIELDS, row, strict=True))
     values["ended"], values["incomplete"] = bool(values["ended"]), bool(values["incomplete"])
-    memory = decode_memory(values["session_id"], values["sparkline"])
-    values["sparkline"] = memory.sparkline.points(values["peak_used_tokens"])
     return SessionRow(**values)
 
 

@@ -366,17 +366,15 @@ class Reader(CopyReads, TrendReads):
     def size(self) -> StoreSize:
         """Return how much is stored."""
         with self._engine.lend() as connection:
-            by_type = dict(connection.execute("SELECT name, events FROM event_types WHERE events > 0").fetchall())
-            sessions, oldest = connection.execute(
-                f"SELECT count(*), min(last_at) FROM sessions WHERE current = 1 AND {fleet.LISTED}"  # noqa: S608
+            (events,) = connection.execute("SELECT coalesce(sum(events), 0) FROM event_types").fetchone()
+            (sessions,) = connection.execute(
+                f"SELECT count(*) FROM sessions WHERE current = 1 AND {fleet.LISTED}"  # noqa: S608
             ).fetchone()
             return StoreSize(
-                events=sum(by_type.values()),
+                events=int(events),
                 sessions=sessions,
                 bytes=self._engine.stored_bytes(connection),
                 contents=content_index.counts(connection).all,
-                oldest_at=oldest,
-                by_type=by_type,
             )
 
     def version(self) -> int:
