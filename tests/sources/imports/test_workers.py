@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> Import:
         file = tmp_path / f"{name}.db"
         if not file.exists():
             shutil.copy(tmp_path / "empty.db", file)
-        with closing(SqliteStore(file, clock=no_time, capture=True, redact=str.strip)) as store:
+        with closing(SqliteStore(file, clock=no_time, capture=True, redact=str)) as store:
             playback = playback_settings(
                 store.digester(), history=store.earlier_sessions, stored_projects=store.stored_project
             )

@@ -30,7 +30,7 @@ CLOCK_SLACK_SECONDS: Final = 60.0
 REMEMBER_SECONDS: Final = 7 * 86_400.0
 """Retention of delivered messages, so that they are not sent twice."""
 
-_TABLE: Final = """
+TABLE: Final = """
 CREATE TABLE IF NOT EXISTS notification_outbox (
     id INTEGER PRIMARY KEY,
     channel TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS notification_outbox (
     UNIQUE (channel, session_id, alert, crossing_turn, state)
 )
 """
-_INDEX: Final = "CREATE INDEX IF NOT EXISTS notification_due ON notification_outbox (done_at, channel, due_at)"
+INDEX: Final = "CREATE INDEX IF NOT EXISTS notification_due ON notification_outbox (done_at, channel, due_at)"
 
 
 class OutboxEntry(NamedTuple):
@@ -232,8 +232,8 @@ class Outbox:
             if self._path is not None:
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(_TABLE)
-            connection.execute(_INDEX)
+            connection.execute(TABLE)
+            connection.execute(INDEX)
         except sqlite3.Error:
             connection.close()
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from typing import ClassVar, Final
 
 from windowpane.store.database import ContentIndex, Database, Dialect, EventIndex
@@ -95,6 +96,24 @@ def _add(change: tuple[str, str]) -> str:
     return f"INSERT INTO daily ({ADDED_COLUMNS}) VALUES ({key}, 0, {parts}) {ADD_TO_SUMS};"  # noqa: S608  # our columns
 
 
+def _entries(database: Database) -> dict[str, str]:
+    return {
+        f"{kind} {name}": f"{table}: {' '.join(str(sql).split())}"
+        for kind, name, table, sql in database.execute(_SCHEMA)
+        if kind != "table" or name not in _SEARCH_TABLES
+    }
+
+
+@cache
+def _outbox() -> dict[str, str]:
+    from windowpane.alerts.delivery import outbox  # for verifications only
+
+    with closing(sqlite3.connect(":memory:", factory=SqliteDatabase)) as database:
+        database.execute(outbox.TABLE)
+        database.execute(outbox.INDEX)
+        return _entries(database)
+
+
 class SqliteDialect:
     """The parts of statements for SQLite."""
 
@@ -108,11 +127,15 @@ class SqliteDialect:
     define = staticmethod(define)
 
     def objects(self, database: Database) -> dict[str, str]:
-        """Return the entries of the schema, and the numbers that a program may give a file."""
+        """Return the entries of the schema, and the numbers that a program may give a file.
+
+        The outbox of alerts is in the file once one was sent; it is not part of a new store.
+        """
+        optional = _outbox()
         objects = {
-            f"{kind} {name}": f"{table}: {' '.join(str(sql).split())}"
-            for kind, name, table, sql in database.execute(_SCHEMA)
-            if kind != "table" or name not in _SEARCH_TABLES
+            name: definition
+            for name, definition in _entries(database).items()
+            if optional.get(name) != definition
         }
         for pragma in ("user_version", "application_id"):
             objects[f"pragma {pragma}"] = str(database.execute(f"PRAGMA {pragma}").fetchone()[0])
