@@ -66,7 +66,7 @@ def sample(hint: Any) -> Any:
 def document_of(cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
     names = [item.name for item in fields(cls)] if is_dataclass(cls) else list(cls.__struct_fields__)
-    return {name: sample(hints[name]) for name in names if name != "text"}
+    return {name: sample(hints[name]) for name in names if name not in ("text", "marks")}
 
 
 def event_of(kind: str) -> dict[str, Any]:

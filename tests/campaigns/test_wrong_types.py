@@ -104,4 +104,4 @@ def test_wrong_types_at_any_path_are_read_or_refused(campaign, tmp_path: Path, s
     folder = tmp_path / "task"
     folder.mkdir()
     attempts = campaign.attempts(sample=60, whole=100_000)
-    survives(campaign, f"wrong types: {source}", partial(write_made, folder, source), attempts)
+    survives(campaign, tmp_path, f"wrong types: {source}", partial(write_made, folder, source), attempts)

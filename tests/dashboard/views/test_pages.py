@@ -424,9 +424,12 @@ def test_the_audit_page_lists_the_newest_first(
 
 def test_the_audit_page_names_the_broken_event(small_store: SqliteStore, open_page: OpenPage) -> None:
     with closing(sqlite3.connect(small_store.path)) as connection, connection:
-        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            connection.execute(f'DROP TRIGGER "{trigger}"')
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f'DROP TRIGGER "{name}"')
         connection.execute("UPDATE events SET body = zeroblob(length(body)) WHERE seq = 5")
+        for _, definition in triggers:
+            connection.execute(definition)
     connection.close()
     app = open_page("audit")
 
