@@ -17,6 +17,7 @@ from windowpane.cli.documents import document_of
 from windowpane.cli.options import EXIT_ALERTS, EXIT_FAILED, EXIT_PARTIAL
 from windowpane.cli.output import print_json
 from windowpane.report.context_health import Change
+from windowpane.store.search.content import Snippet
 
 Run = Callable[..., Result]
 
@@ -268,3 +269,10 @@ class TestAdvise:
 
         data = json.loads(capsys.readouterr().out)
         assert (data["before"], data["low"], data["high"], data["is_evident"]) == (2.0, None, None, False)
+
+    def test_a_character_that_cannot_be_encoded_is_a_question_mark_in_the_data(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        print_json(Snippet("“", "\ud800", "…"), Snippet)
+
+        assert json.loads(capsys.readouterr().out) == ["“", "?", "…"]

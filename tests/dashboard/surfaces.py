@@ -16,6 +16,7 @@ from typing import Any
 
 from rich.table import Table
 
+from windowpane.cli.report import session_document, turn_document
 from windowpane.cli.sessions import session_table
 from windowpane.cli.top import top_table
 from windowpane.core.codec import decode
@@ -40,7 +41,7 @@ from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS, REWOUND, SEVERI
 from windowpane.metrics import catalog
 from windowpane.metrics.catalog import Metric
 from windowpane.metrics.fold import MetricState
-from windowpane.report import gather, gather_turn, to_html, to_json, to_text, turn_to_json
+from windowpane.report import gather, gather_turn, to_html, to_text
 from windowpane.report.findings import findings, read_evidence
 from windowpane.report.headline import FactTotals, sentence
 from windowpane.report.session_report import SessionReport
@@ -246,7 +247,7 @@ def of_status_line(session: StoredSession) -> Values:
 
 def of_report(session: StoredSession) -> Values:
     """`windowpane report --json`."""
-    document = to_json(session.report)
+    document = session_document(session.report).model_dump(mode="json")
     turns, compressions = document["turns"], document["compressions"]
     own = [turn for turn in turns if turn["turn"] not in session.copied_turns]
     costs = [turn["cost_dollars"] for turn in own if turn["cost_dollars"] is not None]
@@ -527,7 +528,7 @@ def turn_of_report(session: StoredSession, turn: int) -> Values:
     """`windowpane report --turn --json`."""
     report = gather_turn(session.store, session.row, turn)
     assert report is not None
-    document = turn_to_json(report)
+    document = turn_document(report).model_dump(mode="json")
     row = document["turn"]
     return {
         **_values_of_turn(row),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from windowpane.alerts.engine import AlertEngine
+from windowpane.cli.report import session_document
 from windowpane.core.characters import plain
 from windowpane.core.events import (
     BlocksEvicted,
@@ -25,7 +26,7 @@ from windowpane.core.events import (
 )
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.report import SessionReport, gather, to_html, to_json, to_text
+from windowpane.report import SessionReport, gather, to_html, to_text
 from windowpane.report.headline import FactTotals
 from windowpane.report.session_report import ReportedCacheBreak
 from windowpane.store.embedded import SqliteStore
@@ -136,7 +137,7 @@ class TestContent:
         (regret,) = report.regrets
 
         assert regret.what == "tool result of read: part-0.py"
-        for text in (to_text(report), to_html(report), str(to_json(report))):
+        for text in (to_text(report), to_html(report), str(session_document(report))):
             assert "part-0.py" in text.split("egrets")[-1]
 
     def test_a_removal_without_a_cause_is_no_evicted_block(self, tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ class TestContent:
 
         assert "– to –" in to_text(late)
         assert to_html(late)
-        assert to_json(late)["session"]["started_at"] == 1e12
+        assert session_document(late).model_dump()["session"]["started_at"] == 1e12
 
     def test_a_cache_break_names_its_cost(self, report: SessionReport) -> None:
         broken = [ReportedCacheBreak(7, "changed", 900, 1_000, 0.5, "b123")]
@@ -228,7 +229,7 @@ class TestContent:
         assert to_text(report, unicode=False).isascii()
 
     def test_json_is_plain_and_complete(self, report: SessionReport) -> None:
-        document = json.loads(json.dumps(to_json(report)))
+        document = json.loads(session_document(report).model_dump_json())
 
         assert document["answer"] == report.headline
         assert len(document["turns"]) == len(report.turns)
@@ -251,7 +252,7 @@ class TestDamagedEvents:
         assert (damaged.seq, damaged.turn) == (evicted.seq, evicted.event.context.turn)
         assert not report.evictions
         assert len(report.compressions) == len(report.regrets) == 1
-        text, page, document = to_text(report), to_html(report), to_json(report)
+        text, page, document = to_text(report), to_html(report), session_document(report).model_dump()
         assert f"seq {evicted.seq}, blocks.evicted: not a JSON object" in text
         assert "Compactions" in text
         assert f"<td>{evicted.seq}</td><td>blocks.evicted</td><td class=long>not a JSON object" in page
@@ -293,7 +294,7 @@ def test_the_report_names_the_calls_that_its_cost_does_not_contain(report: Sessi
         "1 turn not included: the usage was not recorded",
     ]
 
-    assert to_json(partial)["missing_costs"] == sentences
+    assert session_document(partial).model_dump(mode="json")["missing_costs"] == sentences
     assert all(sentence in to_text(partial) and sentence in to_html(partial) for sentence in sentences)
 
 

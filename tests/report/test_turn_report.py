@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +11,11 @@ from click.testing import CliRunner
 from tests.report.test_report import HOSTILE, eventful
 
 from windowpane.cli import main
+from windowpane.cli.report import turn_document
 from windowpane.core.events import Event, Usage
 from windowpane.core.limits import WindowLimits
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.report import TurnReport, gather, gather_turn, turn_to_html, turn_to_json, turn_to_text
+from windowpane.report import TurnReport, gather, gather_turn, turn_to_html, turn_to_text
 from windowpane.report.block_sizes import scaled_to
 from windowpane.store.embedded import SqliteStore
 
@@ -92,7 +92,7 @@ def test_every_form_has_the_size_and_the_events(report: TurnReport) -> None:
     text, page, document = (
         turn_to_text(report),
         turn_to_html(report),
-        json.dumps(turn_to_json(report), ensure_ascii=False),
+        turn_document(report).model_dump_json(),
     )
     assert report.headline.startswith("Turn 3: ")
     for form in (text, page, document):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+import time
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import click
+from pydantic import SerializeAsAny
 
 from windowpane.cli.documents import Document, document_of
 from windowpane.cli.options import (
@@ -19,12 +22,41 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import MISSTEPS
+from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells, setting_lines
+from windowpane.evaluation.replay.compaction_threshold import SessionEvidence, ThresholdAdvice, advice_by_agent
+from windowpane.report.context_health import (
+    NOUNS,
+    Change,
+    ContextHealth,
+    HealthRow,
+    health_of,
+    latest_sessions,
+    read_session_health,
+)
+from windowpane.sources.installed_agents.settings import SettingLines
 from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import rate
 
-if TYPE_CHECKING:
-    from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
-    from windowpane.report.context_health import ContextHealth, HealthRow
+ChangeDocument = document_of(Change, is_evident=bool)
+AgentDocument = document_of(ThresholdAdvice, answer=str, best=int | None, settings=SettingLines | None)
+
+
+class HealthDocument(Document):
+    """The context health of the sessions."""
+
+    sessions: int
+    calls: int
+    answer: str
+    changes: Sequence[SerializeAsAny[Document]]
+    by_tenth: Sequence[HealthRow]
+    by_compactions: Sequence[HealthRow]
+
+
+class AdviceDocument(Document):
+    """Context health, and the advice for each agent."""
+
+    health: HealthDocument
+    thresholds: Sequence[SerializeAsAny[Document]]
 
 
 @click.command("advise")
@@ -52,9 +84,6 @@ def command(
     Example:
       windowpane advise --repository shop --days 30
     """
-    from windowpane.evaluation.replay.compaction_threshold import SessionEvidence, advice_by_agent  # slow to load
-    from windowpane.report.context_health import health_of, latest_sessions, read_session_health
-
     query = SessionFilter(agent=agent, at_from=_since(days), **names)
     sessions, evidence = [], []
     with open_to_read(store_path) as store:
@@ -64,7 +93,7 @@ def command(
             evidence.append(SessionEvidence.read(store, row, turns))
     health, advice = health_of(sessions), advice_by_agent(evidence)
     if as_json:
-        print_json({"health": _health_data(health), "thresholds": [_advice_data(one) for one in advice]})
+        print_json(_document(health, advice))
         return
     _print_health(health)
     for one in advice:
@@ -74,8 +103,6 @@ def command(
 
 
 def _since(days: int | None) -> float | None:
-    import time
-
     return None if days is None else time.time() - days * 86_400
 
 
@@ -83,8 +110,6 @@ def _since(days: int | None) -> float | None:
 
 
 def _print_health(health: ContextHealth) -> None:
-    from windowpane.report.context_health import NOUNS
-
     click.echo(health.headline)
     columns = {"calls": 7, **{noun: len(noun) for noun in NOUNS.values()}, "sessions": 8}
     for title, rows in (("window", health.by_tenth), ("compactions", health.by_compactions)):
@@ -108,31 +133,10 @@ def _rate(row: HealthRow, misstep: Any) -> str:
     return f"{rate(row.pooled[misstep])}{spread}"
 
 
-def _health_data(health: ContextHealth) -> dict[str, Any]:
-    from windowpane.report.context_health import Change
-
-    changed = document_of(Change, is_evident=bool)
-    return {
-        "sessions": len(health.sessions),
-        "calls": health.calls,
-        "answer": health.headline,
-        "changes": [changed.of(change) for change in health.changes],
-        "by_tenth": health.by_tenth,
-        "by_compactions": health.by_compactions,
-    }
-
-
 # -- level of compaction --------------------------------------------------------------------------------------
 
 
 def _print_advice(advice: ThresholdAdvice) -> None:
-    from windowpane.evaluation.replay.advice_text import (
-        LEVEL_COLUMNS,
-        advice_sentences,
-        level_cells,
-        setting_lines,
-    )
-
     click.echo(f"\n{plain(advice.agent)}: {advice_sentences(advice)}")
     table = frameless_table({LEVEL_COLUMNS[0]: (10, None)}, dict.fromkeys(LEVEL_COLUMNS[1:], 6))
     for one in (advice.present, *advice.lower):
@@ -145,15 +149,20 @@ def _print_advice(advice: ThresholdAdvice) -> None:
             click.echo(settings.note)
 
 
-def _advice_data(advice: ThresholdAdvice) -> Document:
-    from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
+# -- JSON -----------------------------------------------------------------------------------------------------
 
-    settings = setting_lines(advice)
-    best = None if advice.best is None else advice.best.level_tokens
-    kind = document_of(type(advice), answer=str, best=int | None, settings=dict[str, str] | None)
-    return kind.of(
-        advice,
-        answer=advice_sentences(advice),
-        best=best,
-        settings=None if settings is None else settings._asdict(),
+
+def _document(health: ContextHealth, advice: Sequence[ThresholdAdvice]) -> Document:
+    changes = [ChangeDocument.of(change) for change in health.changes]
+    return AdviceDocument(
+        health=HealthDocument.of(health, sessions=len(health.sessions), answer=health.headline, changes=changes),
+        thresholds=[
+            AgentDocument.of(
+                one,
+                answer=advice_sentences(one),
+                best=None if one.best is None else one.best.level_tokens,
+                settings=setting_lines(one),
+            )
+            for one in advice
+        ],
     )

@@ -25,6 +25,7 @@ from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.store.records import Verification
+from windowpane.store.writes.chain import Head
 from windowpane.text import formats
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def heads(output: Path | None, *, as_json: bool, store_path: StoreName | None) -
             return
         entries = store.heads()
     if as_json:
-        print_json(entries)
+        print_json(entries, list[Head])
         return
     for entry in entries:
         click.echo(plain("  ".join(str(value) for value in asdict(entry).values())))

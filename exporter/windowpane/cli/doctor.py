@@ -12,16 +12,16 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import click
 
 import windowpane
-from windowpane.cli.documents import document_of
 from windowpane.cli.hook import imports_of_projects, read_settings
 from windowpane.cli.options import EXIT_FAILED, json_option, open_to_read, report_errors, store_option
 from windowpane.cli.output import print_json
@@ -74,15 +74,13 @@ _COMMANDS: Final = (PACKAGE, f"{PACKAGE}.exe")
 _SCRIPT_BYTES: Final = 64 * 1024
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """The result of one check."""
 
     verdict: Verdict
     subject: str
     detail: str
-
-
-FindingDocument = document_of(Finding)
 
 
 @click.command("doctor")
@@ -99,7 +97,7 @@ def command(ctx: click.Context, *, as_json: bool, store_path: StoreName | None) 
     """
     findings = list(run_checks(store_path))
     if as_json:
-        print_json([FindingDocument.of(finding) for finding in findings])
+        print_json(findings, list[Finding])
     else:
         for finding in findings:
             click.echo(f"{finding.verdict:<8} {finding.subject:<14} {finding.detail}")

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, not_
 from pathlib import Path
+from typing import Annotated
 
 import click
+from pydantic import AliasPath, BeforeValidator, Field
 
+from windowpane.cli.documents import Document
 from windowpane.cli.options import EXIT_FAILED, InvalidOption, json_option
 from windowpane.cli.output import print_json
 from windowpane.cli.shipped import FIDELITY_EXAMPLE, shipped_folder, write_files
 from windowpane.config.loading import load_config
 from windowpane.effects.model_calls import Model
 from windowpane.evaluation.losses import Compaction, Loss, measure, recorded_compactions, written_summary
-from windowpane.evaluation.losses import as_data as losses_as_data
 from windowpane.evaluation.losses import text_report as losses_report
 from windowpane.evaluation.suite.document import load_suite
 from windowpane.evaluation.suite.judges import EXPECTED as JUDGE_EXPECTED
 from windowpane.evaluation.suite.judges import STRING_MATCH, load_callable, string_match
-from windowpane.evaluation.suite.report import as_data, text_report
+from windowpane.evaluation.suite.report import text_report
 from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.models.tokens import counter_for
+from windowpane.text.losses import kind_label
 
 CONFIGURED = "configured"
 """Value of `--judge` without a name."""
@@ -145,7 +149,7 @@ def command(  # noqa: PLR0917  # click passes by name
 
 def _show(report: SuiteReport, *, as_json: bool) -> None:
     if as_json:
-        print_json(as_data(report))
+        print_json(SuiteDocument.model_validate(report, from_attributes=True))
     else:
         click.echo(text_report(report))
 
@@ -181,9 +185,113 @@ def _show_losses(
     ctx: click.Context, losses: Sequence[Loss], *, minimum_score: float | None, everything: bool, as_json: bool
 ) -> None:
     if as_json:
-        print_json(losses_as_data(losses))
+        print_json([_loss_document(loss) for loss in losses])
     else:
         click.echo(losses_report(losses, everything=everything))
     scores = [(loss.evaluated if loss.judged is None else loss.judged.event).score for loss in losses]
     if minimum_score is not None and any(score is None or score < minimum_score for score in scores):
         ctx.exit(EXIT_FAILED)
+
+
+# -- JSON -----------------------------------------------------------------------------------------------------
+
+QuestionText = Annotated[str, BeforeValidator(attrgetter("text"))]
+
+
+class QuestionDocument(Document):
+    """A question with its outcome."""
+
+    question: str = Field(validation_alias=AliasPath("question", "text"))
+    kind: str = Field(validation_alias=AliasPath("question", "kind"))
+    dimension: str = Field(validation_alias=AliasPath("question", "measures"))
+    expected: str = Field(validation_alias="key")
+    outcome: str = Field(validation_alias="fate")
+    credit: float
+    answers: tuple[str, ...]
+
+
+class CaseDocument(Document):
+    """The result of one case of a suite."""
+
+    name: str
+    score: float | None = Field(validation_alias=AliasPath("judgment", "score"))
+    dimensions: dict[str, float | None]
+    probe: float | None
+    tokens_before: int
+    tokens_after: int
+    judge_calls: int = Field(validation_alias=AliasPath("judgment", "calls"))
+    reason: str = Field(validation_alias=AliasPath("judgment", "reason"))
+    questions: tuple[QuestionDocument, ...] = Field(validation_alias=AliasPath("judgment", "judged"))
+    dropped: tuple[QuestionText, ...] = Field(validation_alias=AliasPath("judgment", "dropped"))
+    unread: tuple[QuestionText, ...] = Field(validation_alias=AliasPath("judgment", "unread"))
+
+
+class SuiteDocument(Document):
+    """The result of a suite."""
+
+    suite: str
+    judge: str
+    compressor: str
+    passed: Annotated[bool, BeforeValidator(not_)] = Field(validation_alias="failures")
+    failures: tuple[str, ...]
+    minimum_score: float
+    score: float | None
+    dimensions: dict[str, float | None]
+    cases: tuple[CaseDocument, ...]
+
+
+class JudgeDocument(Document):
+    """A judge that could not be asked anything."""
+
+    name: str = Field(validation_alias=AliasPath("event", "judge"))
+    score: float | None = Field(validation_alias=AliasPath("event", "score"))
+    reason: str = Field(validation_alias=AliasPath("event", "reason"))
+
+
+class JudgedDocument(JudgeDocument):
+    """The answers of a judge about one compaction."""
+
+    spread: float | None = Field(validation_alias=AliasPath("judgment", "spread"))
+    kinds: dict[str, float] = Field(validation_alias=AliasPath("judgment", "by_kind"))
+    calls: int = Field(validation_alias=AliasPath("judgment", "calls"))
+    questions: tuple[QuestionDocument, ...] = Field(validation_alias=AliasPath("judgment", "judged"))
+    dropped: tuple[QuestionText, ...] = Field(validation_alias=AliasPath("judgment", "dropped"))
+    unread: tuple[QuestionText, ...] = Field(validation_alias=AliasPath("judgment", "unread"))
+
+
+class FactDocument(Document):
+    """A fact of the removed content."""
+
+    kind: str
+    outcome: str
+    text: str | None
+    needed_again: str | None
+
+
+class LossDocument(Document):
+    """The losses of one compaction."""
+
+    compaction: str
+    score: float | None
+    coverage: float | None
+    reason: str
+    form: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    soundness: str
+    judge: JudgedDocument | JudgeDocument | None
+    facts: tuple[FactDocument, ...]
+
+
+def _loss_document(loss: Loss) -> LossDocument:
+    facts = (
+        FactDocument.of(fact, kind=kind_label(fact.kind), needed_again=loss.needed_again(fact) or None)
+        for fact in loss.evaluated.facts
+    )
+    kind = JudgeDocument if loss.judged is None or loss.judged.judgment is None else JudgedDocument
+    return LossDocument.of(
+        loss.evaluated,
+        compaction=loss.compaction.name,
+        soundness=loss.soundness,
+        judge=None if loss.judged is None else kind.model_validate(loss.judged, from_attributes=True),
+        facts=tuple(facts),
+    )

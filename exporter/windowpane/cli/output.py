@@ -18,11 +18,16 @@ MAXIMUM_COLUMNS = 1_000
 """Width of a table in characters, at most."""
 
 
-def print_json(value: Any) -> None:
-    """Write one JSON document to standard output; JSON has no infinite numbers, they become null."""
-    from pydantic_core import to_json
+def print_json(value: object, kind: Any = None) -> None:
+    """Write a value of *kind* as one JSON document to standard output, by default as its own type.
 
-    document = json.loads(to_json(value, inf_nan_mode="null", fallback=str))  # numbers are written as Python does
+    JSON has no infinite numbers, and UTF-8 no halves of surrogate pairs: they become null and `?`.
+    """
+    from pydantic import TypeAdapter
+
+    plain = TypeAdapter[Any](kind or type(value)).dump_python(value, mode="json", warnings=False, fallback=str)
+    encoded = json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")
+    document = json.loads(encoded, parse_constant=lambda _name: None)
     text = json.dumps(document, ensure_ascii=not supports_unicode())
     sys.stdout.write(f"{msgspec.json.format(text, indent=2)}\n")  # json indents slowly
 

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from windowpane.cli.documents import Document, document_of
 from windowpane.cli.options import (
     json_option,
     of_project,
@@ -24,6 +25,7 @@ from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 
 if TYPE_CHECKING:
+    from windowpane.report import SessionReport, TurnReport
     from windowpane.store.reads.project_reader import EventReader
     from windowpane.store.records import SessionRow
 
@@ -61,7 +63,7 @@ def command(
         html_path.write_text(rendered.html(), encoding="utf-8")
         click.echo(f"wrote {html_path} ({html_path.stat().st_size:,} bytes)", err=True)
     elif as_json:
-        print_json(rendered.json())
+        print_json(rendered.document())
     else:
         click.echo(rendered.text(), nl=False)
 
@@ -71,28 +73,37 @@ class _Rendered(NamedTuple):
 
     text: Callable[[], str]
     html: Callable[[], str]
-    json: Callable[[], dict[str, Any]]
+    document: Callable[[], Document]
 
 
 def _session(store: EventReader, row: SessionRow) -> _Rendered:
-    from windowpane.report import gather, to_html, to_json, to_text  # slow to load
+    from windowpane.report import gather, to_html, to_text  # slow to load
 
     report = gather(store, row, now=time.time())
-    return _Rendered(
-        partial(to_text, report, unicode=supports_unicode()), partial(to_html, report), partial(to_json, report)
-    )
+    text = partial(to_text, report, unicode=supports_unicode())
+    return _Rendered(text, partial(to_html, report), partial(session_document, report))
+
+
+def session_document(report: SessionReport) -> Document:
+    """Return the report on a session as a document."""
+    from windowpane.report.calls import open_turn
+
+    kind = document_of(type(report), answer=str, open_turn=int | None, missing_costs=tuple[str, ...])
+    return kind.of(report, answer=report.headline, open_turn=open_turn(report.turns))
 
 
 def _turn(store: EventReader, row: SessionRow, turn: int) -> _Rendered:
-    from windowpane.report import gather_turn, turn_to_html, turn_to_json, turn_to_text
+    from windowpane.report import gather_turn, turn_to_html, turn_to_text
 
     report = gather_turn(store, row, turn)
     if report is None:
         raise click.ClickException(
             f"turn {turn} of session {plain(row.session_id)} is not recorded; its last turn is {row.turns}"
         )
-    return _Rendered(
-        partial(turn_to_text, report, unicode=supports_unicode()),
-        partial(turn_to_html, report),
-        partial(turn_to_json, report),
-    )
+    text = partial(turn_to_text, report, unicode=supports_unicode())
+    return _Rendered(text, partial(turn_to_html, report), partial(turn_document, report))
+
+
+def turn_document(report: TurnReport) -> Document:
+    """Return the report on a turn as a document."""
+    return document_of(type(report), answer=str).of(report, answer=report.headline)

@@ -14,7 +14,7 @@ from windowpane.core.events import BlockAdded, ContentRegretted, Event, FactOutc
 from windowpane.core.names import file_name
 from windowpane.core.vocabulary import ContentType, severity
 from windowpane.core.window.blocks import Block
-from windowpane.evaluation.suite.report import missed_lines, questions_data
+from windowpane.evaluation.suite.report import missed_lines
 from windowpane.exceptions import SourceError, UnknownFormatError
 from windowpane.fidelity.judge.judge import Evaluation, JudgedCompression
 from windowpane.fidelity.judge.sampling import JudgedSession, SampledJudge
@@ -25,7 +25,7 @@ from windowpane.sources.transcripts.discovery import all_readers, reader_for
 from windowpane.sources.transcripts.playback import session_events, session_keys
 from windowpane.sources.transcripts.reader import FileStats
 from windowpane.text.formats import count
-from windowpane.text.losses import fact_text, facts_text, kind_label, soundness_text
+from windowpane.text.losses import fact_text, facts_text, soundness_text
 
 _DIGEST: Final = keyed_digester(b"fidelity")
 """Nothing is stored, so that the key protects nothing."""
@@ -57,6 +57,11 @@ class Loss:
     evaluated: FidelityEvaluated
     judged: Evaluation | None = None
     """The judgment of a model; None where none was asked."""
+
+    @property
+    def soundness(self) -> str:
+        """The faults that were looked for in the replacement, and those that were found."""
+        return soundness_text(self.evaluated, is_judged=self.judged is not None)
 
     def needed_again(self, fact: FactOutcome) -> str:
         """Return when a fact was needed again: `needed again at turn 57`; empty if it was not seen."""
@@ -170,7 +175,7 @@ def _lines(loss: Loss, *, everything: bool) -> Iterator[str]:
     evaluated = loss.evaluated
     yield f"{loss.compaction.name}: {facts_text(evaluated) if evaluated.facts_total else evaluated.reason}"
     if evaluated.facts_total:
-        yield f"  {soundness_text(evaluated, is_judged=loss.judged is not None)}"
+        yield f"  {loss.soundness}"
     yield from (f"  not measured: {what}" for what in evaluated.unmeasured)
     hidden = 0
     for fact in sorted(evaluated.facts, key=lambda fact: severity(fact.kind, fact.outcome)):
@@ -196,40 +201,3 @@ def _judged_lines(judged: Evaluation) -> Iterator[str]:
     spread = "" if judgment.spread is None else f", spread {judgment.spread:.2f} over {repetitions}"
     yield f"  judge {event.judge}: {event.score:.2f}{spread} in {count(judgment.calls, 'call')} ({kinds})"
     yield from (f"  {line}" for line in missed_lines(judgment))
-
-
-def as_data(losses: Sequence[Loss]) -> list[dict[str, Any]]:
-    """Return the report for `--json`."""
-    return [
-        {
-            "compaction": loss.compaction.name,
-            "score": loss.evaluated.score,
-            "coverage": loss.evaluated.coverage,
-            "reason": loss.evaluated.reason,
-            "form": list(loss.evaluated.form),
-            "unmeasured": list(loss.evaluated.unmeasured),
-            "soundness": soundness_text(loss.evaluated, is_judged=loss.judged is not None),
-            "judge": None if loss.judged is None else _judged_data(loss.judged),
-            "facts": [
-                {
-                    "kind": kind_label(fact.kind),
-                    "outcome": fact.outcome,
-                    "text": fact.text,
-                    "needed_again": loss.needed_again(fact) or None,
-                }
-                for fact in loss.evaluated.facts
-            ],
-        }
-        for loss in losses
-    ]
-
-
-def _judged_data(judged: Evaluation) -> dict[str, Any]:
-    event, judgment = judged.event, judged.judgment
-    data = {"name": event.judge, "score": event.score, "reason": event.reason}
-    if judgment is None:
-        return data
-    return {
-        **data, "spread": judgment.spread, "kinds": judgment.by_kind, "calls": judgment.calls,
-        **questions_data(judgment),
-    }  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from windowpane.report.html import to_html
-from windowpane.report.session_report import SessionReport, gather, to_json
+from windowpane.report.session_report import SessionReport, gather
 from windowpane.report.text import to_text
-from windowpane.report.turn_report import TurnReport, gather_turn, turn_to_html, turn_to_json, turn_to_text
+from windowpane.report.turn_report import TurnReport, gather_turn, turn_to_html, turn_to_text
 
 __all__ = [
     "SessionReport",
@@ -13,9 +13,7 @@ __all__ = [
     "gather",
     "gather_turn",
     "to_html",
-    "to_json",
     "to_text",
     "turn_to_html",
-    "turn_to_json",
     "turn_to_text",
 ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from itertools import islice, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import Final
 
 from windowpane.core.events import (
     BlocksEvicted,
@@ -49,9 +47,6 @@ from windowpane.store.records import (
 from windowpane.text import formats
 from windowpane.text.events import regretted_name
 from windowpane.text.losses import faults_of, worst_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 MAXIMUM_RECORDS: Final = 8
 """Other records of the session that a report names."""
@@ -502,24 +497,3 @@ def _regret(stored: StoredEvent, data: ContentRegretted) -> ReportedRegret:
     return ReportedRegret(
         stored.event.context.turn, data.turn_left, data.cause, data.tokens, regretted_name(data), data.target
     )
-
-
-def to_json(report: SessionReport) -> dict[str, Any]:
-    """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
-    return {
-        **plain_values(msgspec.to_builtins(report, str_keys=True)),
-        "answer": report.headline,
-        "open_turn": open_turn(report.turns),
-        "missing_costs": list(report.missing_costs),
-    }
-
-
-def plain_values(value: Any) -> Any:
-    """Return *value* in JSON's types; infinity becomes the string `inf`."""
-    if isinstance(value, dict):
-        return {str(key): plain_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(item) for item in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    return value

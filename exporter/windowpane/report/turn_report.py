@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from windowpane.core.events import BlockAdded
 from windowpane.core.vocabulary import COMPONENT_OF, COMPONENTS
@@ -12,7 +12,6 @@ from windowpane.report.block_life import block_name
 from windowpane.report.block_sizes import WindowBlock, window_blocks
 from windowpane.report.headline import turn_headline
 from windowpane.report.html_page import escape, html_page, identity, legend, table, tiles
-from windowpane.report.session_report import plain_values
 from windowpane.report.text import text_page
 from windowpane.store.filters import AlertFilter, EventFilter
 from windowpane.store.reads.notes import NOTE_EVENTS, Note, notes_of
@@ -29,9 +28,6 @@ from windowpane.store.records import (
 from windowpane.text import formats
 from windowpane.text.events import describe_damage, describe_event
 from windowpane.text.labels import COMPONENT_LABELS, content_name
-
-if TYPE_CHECKING:
-    from windowpane.store.records import BlockRow
 
 MAXIMUM_EVENTS: Final = 500
 MAXIMUM_REMOVED: Final = 200
@@ -121,11 +117,6 @@ def _event(stored: StoredEvent | DamagedEvent, window: dict[str, WindowBlock]) -
         )
         event = event._replace(data=replace(event.data, block=block))
     return TurnEvent(stored.seq, event.type, describe_event(event))
-
-
-def turn_to_json(report: TurnReport) -> dict[str, Any]:
-    """Return the report as plain JSON types; infinite forecasts become the string `inf`."""
-    return {**plain_values(asdict(report)), "answer": report.headline}
 
 
 def turn_to_text(report: TurnReport, *, unicode: bool = True) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from windowpane.evaluation.suite.run import CaseReport, SuiteReport
 from windowpane.fidelity.judge.judge import JudgedQuestion, Judgment
@@ -26,7 +25,7 @@ def _lines(report: SuiteReport) -> Iterator[str]:
     yield f"{'case':<{width}}  {head}  {'tokens':>16}"
     for case in report.cases:
         judged = case.judgment
-        row = (judged.score, *(judged.shares.get(name) for name in WEIGHTS), case.probe)
+        row = (judged.score, *case.dimensions.values(), case.probe)
         tokens = f"{case.tokens_before:,} → {case.tokens_after:,}"
         yield f"{case.name[:40]:<{width}}  {'  '.join(map(_ratio, row))}  {tokens:>16}"
     total = (report.score, *report.dimensions.values(), None)
@@ -55,56 +54,6 @@ def missed_lines(judgment: Judgment) -> Iterator[str]:
         yield f"  dropped     {question.kind:<12} {_short(question.text)} (the original answers differently)"
     for question in judgment.unread:
         yield f"  unread      {question.kind:<12} {_short(question.text)} (no plain yes or no)"
-
-
-def as_data(report: SuiteReport) -> dict[str, Any]:
-    """Return the report for `--json`."""
-    return {
-        "suite": report.suite,
-        "judge": report.judge,
-        "compressor": report.compressor,
-        "passed": not report.failures,
-        "failures": list(report.failures),
-        "minimum_score": report.minimum_score,
-        "score": report.score,
-        "dimensions": report.dimensions,
-        "cases": [_case(case) for case in report.cases],
-    }
-
-
-def _case(case: CaseReport) -> dict[str, Any]:
-    judgment = case.judgment
-    return {
-        "name": case.name,
-        "score": judgment.score,
-        "dimensions": {name: judgment.shares.get(name) for name in WEIGHTS},
-        "probe": case.probe,
-        "tokens_before": case.tokens_before,
-        "tokens_after": case.tokens_after,
-        "judge_calls": judgment.calls,
-        "reason": judgment.reason,
-        **questions_data(judgment),
-    }
-
-
-def questions_data(judgment: Judgment) -> dict[str, Any]:
-    """Return the questions of a judgment with their outcomes, for `--json`."""
-    return {
-        "questions": [
-            {
-                "question": item.question.text,
-                "kind": item.question.kind,
-                "dimension": item.question.measures,
-                "expected": item.key,
-                "outcome": item.fate,
-                "credit": item.credit,
-                "answers": list(item.answers),
-            }
-            for item in judgment.judged
-        ],
-        "dropped": [question.text for question in judgment.dropped],
-        "unread": [question.text for question in judgment.unread],
-    }
 
 
 def _answer(item: JudgedQuestion) -> str:

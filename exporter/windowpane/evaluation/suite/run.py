@@ -65,6 +65,11 @@ class CaseReport:
     summary: str = ""
 
     @property
+    def dimensions(self) -> dict[Dimension, float | None]:
+        """Mean credit of the questions of each dimension; None where none was judged."""
+        return {name: self.judgment.shares.get(name) for name in WEIGHTS}
+
+    @property
     def passed(self) -> bool:
         """True if the score is known and at least the minimum."""
         return self.judgment.score is not None and self.judgment.score >= self.minimum_score

@@ -179,7 +179,8 @@ def _settings(program: _Agent, started_at: float | None, folder: str) -> Setting
     return settings
 
 
-class SettingLines(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SettingLines:
     """Lines that set the level of an agent, to paste into its settings."""
 
     file: str
