@@ -196,9 +196,10 @@ class Window:
 
     def _join_group(self, group: str, block_id: str) -> None:
         members = self._groups.get(group)
-        if members is None:
-            self._groups[group] = members = [group] if group in self._slots else []
-        members.append(block_id)
+        if members is not None:
+            members.append(block_id)
+        else:  # most groups have two: made at once, a list has no room for more
+            self._groups[group] = [group, block_id] if group in self._slots else [block_id]
 
     def _note_duplicate(self, slot: Slot) -> None:
         digest = slot.block.digest

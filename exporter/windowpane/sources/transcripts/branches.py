@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ _SENT_ALWAYS: Final = frozenset({"tool_definition", "unattributed"})
 
 Keys = Mapping[str, Sequence[str]]
 """Ids of blocks by the recording's key."""
+_NOT_RENAMED: Final[Mapping[str, str]] = {}
 
 
 class Move(NamedTuple):
@@ -48,6 +49,59 @@ def up_to(blocks: Sequence[Block], block_ids: Collection[str]) -> list[Block]:
         if blocks[number].id in block_ids:
             return [block for block in blocks[: number + 1] if block.content_type not in _SENT_ALWAYS]
     return [block for block in blocks if block.content_type in STATIC_TYPES - _SENT_ALWAYS]
+
+
+class BlockKeys(Mapping[str, Sequence[str]]):
+    """The ids of the blocks in the window, by the recording's keys.
+
+    Most keys are those of one block: its id is held without a sequence around it.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str | list[str]] = {}
+
+    def __getitem__(self, key: str) -> Sequence[str]:
+        ids = self._ids[key]
+        return (ids,) if isinstance(ids, str) else ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, key: str, block_id: str) -> None:
+        """Add a block to those of *key*."""
+        ids = self._ids.setdefault(key, block_id)
+        if isinstance(ids, list):
+            ids.append(block_id)
+        elif ids is not block_id:
+            self._ids[key] = [ids, block_id]
+
+    def retain(self, window: Container[str], renamed: Mapping[str, str] = _NOT_RENAMED) -> None:
+        """Keep the blocks in *window*, some of them under a new id."""
+        for key, block_ids in list(self.items()):
+            self._set(key, [name for old in block_ids if (name := renamed.get(old, old)) in window])
+
+    def discard(self, block_ids: Iterable[str]) -> Keys:
+        """Remove blocks, and return their ids by key."""
+        order = {block_id: number for number, block_id in enumerate(block_ids)}
+        discarded = {}
+        for key, present in list(self.items()) if order else ():
+            if removed := [block_id for block_id in present if block_id in order]:
+                discarded[key] = sorted(removed, key=order.__getitem__)
+                self._set(key, [block_id for block_id in present if block_id not in order])
+        return discarded
+
+    def _set(self, key: str, block_ids: list[str]) -> None:
+        if not block_ids:
+            del self._ids[key]
+        else:
+            self._ids[key] = block_ids if len(block_ids) > 1 else block_ids[0]
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        self._ids.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ session continues the events of a shorter one. Nothing here reads a clock or a f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
@@ -26,7 +26,7 @@ from windowpane.core.vocabulary import STATIC_TYPES, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.models.wire.usage import advised_cost
-from windowpane.sources.transcripts.branches import RemovedContent, move, up_to
+from windowpane.sources.transcripts.branches import BlockKeys, RemovedContent, move, up_to
 from windowpane.sources.transcripts.compaction import RecordedCompaction, evict, recorded_compaction
 from windowpane.sources.transcripts.output_estimate import estimated_output, is_start, visible_output
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
@@ -64,7 +64,6 @@ LIST_COST_RATIO: Final = 0.01
 """Part by which a recorded cost differs from the published prices at least, if both are recorded."""
 MAXIMUM_REASON: Final = 200
 MAXIMUM_ID_CHARACTERS: Final = 200
-_NOT_RENAMED: Final[Mapping[str, str]] = {}
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -201,9 +200,7 @@ class SessionPlayer:
         self._references = ReferenceIndex()
         self._observer: WindowObserver | None = None
         """Compares the calls of a recording that holds everything they sent."""
-        self._blocks: dict[str, list[str]] = {}
-        self._keys: dict[str, list[str]] = {}
-        """The recording's keys of a block."""
+        self._keys = BlockKeys()
         self._removed = RemovedContent()
         self._characters = 0
         """Of the texts in the window, at most."""
@@ -277,9 +274,9 @@ class SessionPlayer:
         if self._characters > MAXIMUM_TEXT_CHARACTERS:
             self._discard_texts()
         if record.key:
-            self._name_block(record.key, block.id)
+            self._keys.add(record.key, block.id)
         if record.tool_call_id and record.content_type == "tool_result":
-            self._name_block(record.tool_call_id, block.id)
+            self._keys.add(record.tool_call_id, block.id)
         if record.child_key is not None and record.content_type == "tool_result":
             child = self._playback.distinct_id(session_id_of(self.tracker.info.source, record.child_key))
             self.tracker.record(SubagentReturned(child, tokens), self._at)
@@ -327,14 +324,14 @@ class SessionPlayer:
             self._observer.record_failure(record.error, self._at)
 
     def _content_removed(self, record: ContentRemoved) -> None:
-        eviction = evict(record, self.tracker, self._blocks, self._at)
+        eviction = evict(record, self.tracker, self._keys, self._at)
         for removed in eviction.evicted:
             self._references.discard(removed.block_id)
-        self._keep_blocks(self._blocks, eviction.renamed)
+        self._keys.retain(self.tracker.window, eviction.renamed)
 
     def _compacted(self, record: Compacted) -> None:
         tracker = self.tracker
-        self._removed.compact(tracker.window, self._blocks)
+        self._removed.compact(tracker.window, self._keys)
         compaction = recorded_compaction(record, tracker, retained=self._retained(record), counter=self._counter)
         event = tracker.compress(
             compaction.event,
@@ -345,15 +342,14 @@ class SessionPlayer:
         )
         for block in compaction.removed:
             self._references.discard(block.id)
-        self._keep_blocks(self._blocks)
+        self._keys.retain(tracker.window)
         for block in compaction.results if record.key else ():
-            self._name_block(record.key, block.id)
+            self._keys.add(record.key, block.id)
         self._evaluate(record, compaction, event)
 
     def _cleared(self, _record: Cleared) -> None:
         self.tracker.roll("clear", self._at)
         self._references.clear()
-        self._blocks.clear()
         self._keys.clear()
         self._removed.clear()
 
@@ -373,8 +369,9 @@ class SessionPlayer:
 
     def _rewound(self, record: Rewound) -> None:
         change = move(self.tracker.window, self._rewound_to(record))
-        forgotten = self._forget(change.abandoned)
-        self._removed.remember(change.abandoned, forgotten)
+        for block in change.abandoned:
+            self._references.discard(block.id)
+        self._removed.remember(change.abandoned, self._keys.discard([block.id for block in change.abandoned]))
         returned = self.tracker.rewind(
             [block.id for block in change.abandoned],
             last_kept=change.last_kept,
@@ -383,7 +380,7 @@ class SessionPlayer:
         )
         for block in returned:
             for key in self._removed.keys_of(block.replaces or ""):
-                self._name_block(key, block.id)
+                self._keys.add(key, block.id)
 
     def _rewound_to(self, record: Rewound) -> list[Block]:
         """Return the content that is in the window after a rewind."""
@@ -394,11 +391,11 @@ class SessionPlayer:
             undone = self._removed.undo(record.compactions, key)
             if undone is not None:
                 return undone
-        return up_to(window, frozenset(self._blocks.get(key, ()) if key is not None else ()))
+        return up_to(window, frozenset(self._keys.get(key, ()) if key is not None else ()))
 
     def _present(self, key: str) -> list[Block]:
         window = self.tracker.window
-        return [window.slot(block_id).block for block_id in self._blocks.get(key, ()) if block_id in window]
+        return [window.slot(block_id).block for block_id in self._keys.get(key, ()) if block_id in window]
 
     def _closed(self, record: SessionClosed) -> None:
         if self._rules is not None:
@@ -443,6 +440,7 @@ class SessionPlayer:
         self._characters = sum(block.chars for block in blocks)
         for block in blocks if self._characters > MAXIMUM_TEXT_CHARACTERS // 2 else ():
             self.tracker.discard_text(block.id)
+            self._references.discard(block.id)
             self._characters -= block.chars
             if self._characters <= MAXIMUM_TEXT_CHARACTERS // 2:
                 break
@@ -467,39 +465,9 @@ class SessionPlayer:
     def _cost_of(self, usage: Usage) -> float | None:
         return self._price(self._model, usage)
 
-    def _keep_blocks(self, keys: Mapping[str, Sequence[str]], renamed: Mapping[str, str] = _NOT_RENAMED) -> None:
-        """Map the recording's *keys* to those of their blocks that are in the window, some under a new id."""
-        window = self.tracker.window
-        self._blocks = {
-            key: remaining
-            for key, block_ids in keys.items()
-            if (remaining := [name for old in block_ids if (name := renamed.get(old, old)) in window])
-        }
-        self._keys = {}
-        for key, block_ids in self._blocks.items():
-            for block_id in block_ids:
-                self._keys.setdefault(block_id, []).append(key)
-
-    def _name_block(self, key: str, block_id: str) -> None:
-        """Map a key of the recording to a block, beside earlier ones."""
-        self._blocks.setdefault(key, []).append(block_id)
-        self._keys.setdefault(block_id, []).append(key)
-
-    def _forget(self, blocks: Iterable[Block]) -> dict[str, list[str]]:
-        """Remove blocks that are no longer in the window from the maps; return their ids by key."""
-        forgotten: dict[str, list[str]] = {}
-        for block in blocks:
-            self._references.discard(block.id)
-            for key in self._keys.pop(block.id, ()):
-                forgotten.setdefault(key, []).append(block.id)
-                self._blocks[key].remove(block.id)
-                if not self._blocks[key]:
-                    del self._blocks[key]
-        return forgotten
-
     def _retained(self, record: Compacted) -> frozenset[str]:
         """Return the ids of the blocks that a compaction did not replace."""
-        retained = {block_id for key in record.kept_keys for block_id in self._blocks.get(key, ())}
+        retained = {block_id for key in record.kept_keys for block_id in self._keys.get(key, ())}
         if record.keep_last:
             content = [block.id for block in self.tracker.window if block.content_type not in STATIC_TYPES]
             retained.update(content[-record.keep_last :])
