@@ -21,12 +21,15 @@ import yaml
 from click.testing import CliRunner, Result
 
 from windowpane.cli import main
-from windowpane.cli.options import EXIT_FAILED, EXIT_USAGE
+from windowpane.cli.options import EXIT_FAILED, EXIT_PARTIAL, EXIT_USAGE
 from windowpane.metrics.prometheus import registry_of
 from windowpane.outputs.http.http_server import start_http_server
 from windowpane.outputs.http.routes import Health, Routes
 
 Run = Callable[..., Result]
+
+PI_HEADER = {"type": "session", "id": "s0", "cwd": "/", "timestamp": "2026-01-01T00:00:00Z"}
+PI_MESSAGE = {"type": "message", "id": "e0", "message": {"role": "user", "content": "Why?"}}
 
 
 @pytest.fixture
@@ -296,3 +299,38 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+class TestNamesThatAreNotUtf8:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        """A folder with a finished recording, of which a line cannot be read."""
+        folder = tmp_path / os.fsdecode(b"caf\xe9")
+        path = folder / os.fsdecode(b"session\xff.jsonl")
+        try:
+            folder.mkdir()
+            path.write_text(f"{json.dumps(PI_HEADER)}\n{json.dumps(PI_MESSAGE)}\nnot JSON\n", encoding="utf-8")
+        except OSError:
+            pytest.skip("the file system takes only names in UTF-8")
+        os.utime(path, (1e9, 1e9))
+        return folder
+
+    @pytest.mark.parametrize("options", [(), ("--newest-first",), ("--capture",)], ids=str)
+    def test_a_recording_is_imported_once_and_its_file_is_named_with_escapes(
+        self, run: Run, folder: Path, options: tuple[str, ...]
+    ) -> None:
+        shown = run("import", folder, *options, code=EXIT_PARTIAL)
+        (report,) = json.loads(run("import", folder, *options, "--json", code=EXIT_PARTIAL).stdout)
+
+        file = f"{folder.parent}/caf\\udce9/session\\udcff.jsonl"
+        assert "1 session" in shown.stdout
+        assert report["file"] == file
+        assert report["problems"] == [f"{file}:3: not JSON: Expecting value at character 1"]
+        assert [session["appended"] for session in report["sessions"]] == [0]
+
+    def test_a_store_is_written_and_read(self, run: Run, folder: Path) -> None:
+        store = folder / os.fsdecode(b"store\xe9.db")
+        run("import", folder / os.fsdecode(b"session\xff.jsonl"), "--store", store, code=EXIT_PARTIAL)
+
+        (session,) = json.loads(run("sessions", "--json", "--store", store).stdout)
+        assert session["session_id"] == "pi:s0"

@@ -119,7 +119,7 @@ def command(
                 chosen, key, store_path, options, newest_first=newest_first, quiet=as_json
             )
     if live:
-        failed_import.record(next((f"{one.path}: {one.error}" for one in reports if _is_failure(one)), ""))
+        failed_import.record(next((f"{one.file}: {one.error}" for one in reports if _is_failure(one)), ""))
     if not reports:
         from windowpane.sources.transcripts.discovery import SUFFIXES  # loads all readers
 
@@ -289,7 +289,7 @@ def _agent_settings() -> AgentSettings:
 class FileDocument(Document):
     """The import of one file."""
 
-    file: Path
+    file: str
     format: str | None
     stats: FileStats
     problems: tuple[str, ...]
@@ -303,7 +303,6 @@ def report_document(report: FileReport) -> FileDocument:
     """Return the report of one file as a document."""
     return FileDocument.of(
         report,
-        file=report.path,
         problems=tuple(map(str, report.problems)),
         sessions=tuple(report.outcomes),
         error=report.error or None,
@@ -341,21 +340,21 @@ def _print(reports: Sequence[FileReport]) -> None:
     if differing:
         click.echo(plain(differing))
     problems = [str(problem) for report in reports for problem in report.problems]
-    problems += [f"{report.path}: {report.error}" for report in reports if report.error]
+    problems += [f"{report.file}: {report.error}" for report in reports if report.error]
     problems += [
-        f"{report.path}: session {outcome.session_id} is stored with more turns and another past; nothing changed"
+        f"{report.file}: session {outcome.session_id} is stored with more turns and another past; nothing changed"
         for report in reports
         for outcome in report.outcomes
         if outcome.is_shorter
     ]
     problems += [
-        f"{report.path}: stored as session {outcome.session_id}: another session with the id "
+        f"{report.file}: stored as session {outcome.session_id}: another session with the id "
         f"{outcome.stated_id}, and no call in common, was stored before"
         for report in reports
         for outcome in report.outcomes
         if outcome.stated_id
     ]
-    problems += [f"{report.path}: skipped: {report.skipped}" for report in reports if report.skipped]
+    problems += [f"{report.file}: skipped: {report.skipped}" for report in reports if report.skipped]
     for problem in problems[:MAXIMUM_PROBLEMS]:
         click.echo(plain(problem), err=True)
     if len(problems) > MAXIMUM_PROBLEMS:
@@ -376,7 +375,7 @@ def _differing_turns(reports: Sequence[FileReport]) -> str:
     number, report = differing[0]
     more = f" ({len(differing) - 1} more files differ too)" if len(differing) > 1 else ""
     return (
-        f"{report.path.name} has {formats.count(number, 'turn')} but reports "
+        f"{Path(report.file).name} has {formats.count(number, 'turn')} but reports "
         f"{formats.count(report.stats.api_calls, 'call')}{more}. No action is needed: a recording may lack "
         "the report of a call, or its reply."
     )
@@ -393,7 +392,7 @@ def report_table(reports: Sequence[FileReport]) -> Table:
         turns = sum(outcome.turns for outcome in report.outcomes)
         new = sum(outcome.appended for outcome in report.outcomes)
         table.add_row(
-            Text(plain(report.path.name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
+            Text(plain(Path(report.file).name)), report.format or formats.UNKNOWN, f"{len(report.outcomes)}",
             f"{turns:,}", f"{stats.tool_calls:,}", f"{stats.compactions}", f"{stats.evictions}",
             formats.tokens_short(stats.peak_context) if stats.peak_context else formats.UNKNOWN,
             f"{stats.bad_lines}", f"{new:,}",

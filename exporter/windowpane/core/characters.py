@@ -18,6 +18,11 @@ _IN_A_LINE: Final = re.compile(rf"[\x00-\x1f{_INVISIBLE}]")
 _IN_LINES: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{_INVISIBLE}]")
 
 
+def encodable(text: str) -> str:
+    """Return a text with halves of surrogate pairs as `\\udce9`: a file name that is not UTF-8 has them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def plain(text: str) -> str:
     """Return a name or sentence as one line that only shows itself; what would act becomes a question mark."""
     return text if text.isprintable() else _IN_A_LINE.sub("?", text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Final
 
+from windowpane.core.characters import encodable
 from windowpane.store.database import Database
 
 _READ: Final = "SELECT inode, size, mtime_ns, reading, report FROM read_files WHERE path = ?"
@@ -38,12 +39,12 @@ class ReadFile:
 
 def load(connection: Database | Connection, path: str) -> ReadFile | None:
     """Return what is remembered of the file at *path*."""
-    row = connection.execute(_READ, (path,)).fetchone()
+    row = connection.execute(_READ, (encodable(path),)).fetchone()
     return None if row is None else ReadFile(FileState(*row[:4]), row[4])
 
 
 def save(connection: Database, path: str, read: ReadFile) -> None:
     """Remember a file, in place of what was remembered of it."""
     state = read.state
-    row = (path, state.inode, state.size, state.mtime_ns, state.reading, read.report)
+    row = (encodable(path), state.inode, state.size, state.mtime_ns, state.reading, read.report)
     connection.execute(_WRITE, row)

@@ -141,6 +141,7 @@ def test_sessions_of_one_file_are_played_apart() -> None:
         ("0cd9edf7-459c-4900-af40-cf2c64dea525/agent-1", "0cd9edf7-459c-4900-af40-cf2c64dea525/agent-1"),
         ("task-1", "test:task-1"),
         ("x" * 500, "test:" + "x" * 200),
+        ("caf\udce9", "test:caf\\udce9"),
     ],
 )
 def test_session_ids_are_unique_across_formats(key: str, expected: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from windowpane.core.codec import encode
 from windowpane.store.filters import EventFilter, SessionFilter
+from windowpane.store.read_files import FileState, ReadFile
 from windowpane.store.writes.write import SESSIONS_PER_STATEMENT
 
 
@@ -105,3 +108,11 @@ def test_half_a_surrogate_pair_in_a_name_loses_no_event(store, make_session):
     store.import_session(lambda: renamed)
     assert store.session("s1").events == len(events)
     assert store.verify().intact
+
+
+def test_a_file_whose_name_is_not_utf8_is_remembered(stores):
+    read = ReadFile(FileState(1, 2, 3, "settings"), b"report")
+    with closing(stores.open()) as store:
+        store.remember_file("caf\udce9.jsonl", read)
+        assert store.read_file("caf\udce9.jsonl") == read
+        assert store.read_file("caf\udce8.jsonl") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from windowpane.core.characters import encodable
 from windowpane.sources.transcripts.reader import INDEX, FileStats, Problem
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ class FileReport:
     """No reader recognizes it."""
     partly: bool = False
     """Some sessions of a database were not read: they had not changed."""
+
+    @property
+    def file(self) -> str:
+        """The path as text that can be encoded."""
+        return encodable(str(self.path))
 
     def skip_unknown(self) -> None:
         """Skip a file of a folder if no reader recognizes it; an index of the recordings needs no reason."""

@@ -15,6 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 
+from windowpane.core.characters import encodable
 from windowpane.core.events import Event
 from windowpane.sources.transcripts.json_lines import parse_rows
 from windowpane.sources.transcripts.playback import DeferredPlayer
@@ -111,7 +112,8 @@ class FollowedFile:
 
     def _skip(self, skipped: int) -> None:
         """Skip a line over the cap."""
-        self.problems.append(Problem(str(self.path), self._line + 1, "", f"a line of {skipped:,} bytes skipped"))
+        problem = f"a line of {skipped:,} bytes skipped"
+        self.problems.append(Problem(encodable(str(self.path)), self._line + 1, "", problem))
         self.offset += skipped
         self._line += 1
 

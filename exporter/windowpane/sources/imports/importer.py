@@ -259,7 +259,7 @@ def read_file(
         reader = reader_for(path, readers)
         report.format = reader.format
         if getattr(reader, "experimental", False):
-            report.problems.append(Problem(str(path), None, "", f"{reader.format}: {EXPERIMENTAL}", "odd"))
+            report.problems.append(Problem(report.file, None, "", f"{reader.format}: {EXPERIMENTAL}", "odd"))
         if isinstance(reader, DatabaseReader):
             _import_database(
                 reader, store, playback, report, imported={} if imported is None else imported, since=since

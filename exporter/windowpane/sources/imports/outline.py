@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec.structs import replace
 
+from windowpane.core.characters import encodable
 from windowpane.core.events import Usage
 from windowpane.core.names import Description, SessionDescriptions, without_wrappers
 from windowpane.effects.processes import rare_collection, without_current_folder
@@ -178,7 +179,7 @@ class _Fold:
         parent = opened.parent_key
         outline = SessionOutline(
             session_id=session_id_of(source, key),
-            file=str(path),
+            file=encodable(str(path)),
             agent=opened.agent,
             model=self._model,
             parent_session_id=None if parent is None else session_id_of(source, parent),

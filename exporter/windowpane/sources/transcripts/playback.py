@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from windowpane.core import events
+from windowpane.core.characters import encodable
 from windowpane.core.events import (
     Event,
     FidelityEvaluated,
@@ -166,7 +167,7 @@ def _limit_of(record: Record) -> int | None:
 
 def session_id_of(source: str, key: str) -> str:
     """Return the session id of a recording's key: the key itself where it is a UUID, else with its format."""
-    key = key[:MAXIMUM_ID_CHARACTERS]
+    key = encodable(key)[:MAXIMUM_ID_CHARACTERS]
     return key if _UUID.match(key) else f"{source}:{key}"
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol
 
+from windowpane.core.characters import encodable
+
 if TYPE_CHECKING:
     from windowpane.sources.transcripts.records import Record
 
@@ -88,7 +90,7 @@ class ProblemLog:
         self, path: Path, stats: FileStats, problems: list[Problem], *, maximum: int = MAXIMUM_PROBLEMS
     ) -> None:
         self.stats = stats
-        self.file = str(path)
+        self.file = encodable(str(path))
         self._problems = problems
         self._maximum = maximum
         self._listed = 0

@@ -147,7 +147,7 @@ def open_reader(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SqliteData
     check_kind(path)
     if not path.exists():
         raise StoreError(f"{path}: no store here; import a session or start an agent first")
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    address = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     try:
         return _connect(address, busy_seconds)
     except sqlite3.OperationalError as error:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, ClassVar, Final
 
+from windowpane.core.characters import encodable
 from windowpane.core.events import Usage
 from windowpane.core.limits import MAXIMUM_TOKENS
 from windowpane.exceptions import SourceError
@@ -111,7 +112,7 @@ class _History:
         self.rounded = False
         self._log = log
         self._stats = log.stats
-        self._folder = str(path.parent) if path.name == AIDER_HISTORY else ""
+        self._folder = encodable(str(path.parent)) if path.name == AIDER_HISTORY else ""
         self._opened: SessionOpened | None = None
         self._keys: dict[str, int] = {}
         self._user: list[str] = []
