@@ -16,6 +16,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from windowpane.config.paths import default_store, local_base
 from windowpane.effects.private_files import write_whole
 
@@ -24,6 +26,7 @@ LONGEST_SECONDS: Final = 720 * 3600.0
 """The longest time for which the configuration may let a login count."""
 _CLAIMS: Final = ("iss", "sub", "iat", "nonce")
 """The claims that differ between any two logins."""
+_TIMES: Final = TypeAdapter(dict[str, float])
 
 _log: Final = logging.getLogger(__name__)
 _lock: Final = threading.Lock()
@@ -65,14 +68,11 @@ def prepare() -> None:
 
 def _read() -> dict[str, float]:
     """Return the ended logins with their times. Raises `OSError` or `ValueError`."""
-    ended = json.loads(_file().read_bytes())
-    if not isinstance(ended, dict):
-        raise ValueError("not an object")  # noqa: TRY004  # as for a file that is not JSON
-    return ended
+    return _TIMES.validate_json(_file().read_bytes())
 
 
 def _write(ended: Mapping[str, float]) -> None:
-    write_whole(_file(), json.dumps(ended).encode())
+    write_whole(_file(), _TIMES.dump_json(dict(ended)))
 
 
 def _file() -> Path:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 from pydantic import SerializeAsAny
@@ -22,41 +21,12 @@ from windowpane.cli.output import frameless_table, print_json, print_table
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.core.vocabulary import MISSTEPS
-from windowpane.evaluation.replay.advice_text import LEVEL_COLUMNS, advice_sentences, level_cells, setting_lines
-from windowpane.evaluation.replay.compaction_threshold import SessionEvidence, ThresholdAdvice, advice_by_agent
-from windowpane.report.context_health import (
-    NOUNS,
-    Change,
-    ContextHealth,
-    HealthRow,
-    health_of,
-    latest_sessions,
-    read_session_health,
-)
-from windowpane.sources.installed_agents.settings import SettingLines
 from windowpane.store.filters import SessionFilter
 from windowpane.text.formats import rate
 
-ChangeDocument = document_of(Change, is_evident=bool)
-AgentDocument = document_of(ThresholdAdvice, answer=str, best=int | None, settings=SettingLines | None)
-
-
-class HealthDocument(Document):
-    """The context health of the sessions."""
-
-    sessions: int
-    calls: int
-    answer: str
-    changes: Sequence[SerializeAsAny[Document]]
-    by_tenth: Sequence[HealthRow]
-    by_compactions: Sequence[HealthRow]
-
-
-class AdviceDocument(Document):
-    """Context health, and the advice for each agent."""
-
-    health: HealthDocument
-    thresholds: Sequence[SerializeAsAny[Document]]
+if TYPE_CHECKING:
+    from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
+    from windowpane.report.context_health import ContextHealth, HealthRow
 
 
 @click.command("advise")
@@ -84,6 +54,9 @@ def command(
     Example:
       windowpane advise --repository shop --days 30
     """
+    from windowpane.evaluation.replay.compaction_threshold import SessionEvidence, advice_by_agent  # slow to load
+    from windowpane.report.context_health import health_of, latest_sessions, read_session_health
+
     query = SessionFilter(agent=agent, at_from=_since(days), **names)
     sessions, evidence = [], []
     with open_to_read(store_path) as store:
@@ -103,6 +76,8 @@ def command(
 
 
 def _since(days: int | None) -> float | None:
+    import time
+
     return None if days is None else time.time() - days * 86_400
 
 
@@ -110,6 +85,8 @@ def _since(days: int | None) -> float | None:
 
 
 def _print_health(health: ContextHealth) -> None:
+    from windowpane.report.context_health import NOUNS
+
     click.echo(health.headline)
     columns = {"calls": 7, **{noun: len(noun) for noun in NOUNS.values()}, "sessions": 8}
     for title, rows in (("window", health.by_tenth), ("compactions", health.by_compactions)):
@@ -137,6 +114,13 @@ def _rate(row: HealthRow, misstep: Any) -> str:
 
 
 def _print_advice(advice: ThresholdAdvice) -> None:
+    from windowpane.evaluation.replay.advice_text import (
+        LEVEL_COLUMNS,
+        advice_sentences,
+        level_cells,
+        setting_lines,
+    )
+
     click.echo(f"\n{plain(advice.agent)}: {advice_sentences(advice)}")
     table = frameless_table({LEVEL_COLUMNS[0]: (10, None)}, dict.fromkeys(LEVEL_COLUMNS[1:], 6))
     for one in (advice.present, *advice.lower):
@@ -152,17 +136,47 @@ def _print_advice(advice: ThresholdAdvice) -> None:
 # -- JSON -----------------------------------------------------------------------------------------------------
 
 
-def _document(health: ContextHealth, advice: Sequence[ThresholdAdvice]) -> Document:
-    changes = [ChangeDocument.of(change) for change in health.changes]
-    return AdviceDocument(
-        health=HealthDocument.of(health, sessions=len(health.sessions), answer=health.headline, changes=changes),
-        thresholds=[
-            AgentDocument.of(
-                one,
-                answer=advice_sentences(one),
-                best=None if one.best is None else one.best.level_tokens,
-                settings=setting_lines(one),
-            )
-            for one in advice
-        ],
+class HealthDocument(Document):
+    """The context health of the sessions."""
+
+    sessions: int
+    calls: int
+    answer: str
+    changes: Sequence[SerializeAsAny[Document]]
+    by_tenth: Sequence[SerializeAsAny[Document]]
+    by_compactions: Sequence[SerializeAsAny[Document]]
+
+
+class AdviceDocument(Document):
+    """Context health, and the advice for each agent."""
+
+    health: HealthDocument
+    thresholds: Sequence[SerializeAsAny[Document]]
+
+
+def _document(health: ContextHealth, advice: Sequence[ThresholdAdvice]) -> AdviceDocument:
+    from windowpane.evaluation.replay.advice_text import advice_sentences, setting_lines
+    from windowpane.evaluation.replay.compaction_threshold import ThresholdAdvice
+    from windowpane.report.context_health import Change, HealthRow
+    from windowpane.sources.installed_agents.settings import SettingLines
+
+    change, row = document_of(Change, is_evident=bool), document_of(HealthRow)
+    agent = document_of(ThresholdAdvice, answer=str, best=int | None, settings=SettingLines | None)
+    measured = HealthDocument.of(
+        health,
+        sessions=len(health.sessions),
+        answer=health.headline,
+        changes=[change.of(one) for one in health.changes],
+        by_tenth=[row.of(one) for one in health.by_tenth],
+        by_compactions=[row.of(one) for one in health.by_compactions],
     )
+    thresholds = [
+        agent.of(
+            one,
+            answer=advice_sentences(one),
+            best=None if one.best is None else one.best.level_tokens,
+            settings=setting_lines(one),
+        )
+        for one in advice
+    ]
+    return AdviceDocument(health=measured, thresholds=thresholds)

@@ -26,7 +26,7 @@ from windowpane.evaluation.suite.run import SuiteReport, SuiteSetup, run_suite
 from windowpane.exceptions import ConfigurationError, WindowpaneError
 from windowpane.fidelity.judge.sampling import JudgeSampling, SampledJudge
 from windowpane.models.tokens import counter_for
-from windowpane.text.losses import kind_label
+from windowpane.text.losses import kind_label, soundness_text
 
 CONFIGURED = "configured"
 """Value of `--judge` without a name."""
@@ -291,7 +291,7 @@ def _loss_document(loss: Loss) -> LossDocument:
     return LossDocument.of(
         loss.evaluated,
         compaction=loss.compaction.name,
-        soundness=loss.soundness,
+        soundness=soundness_text(loss.evaluated, is_judged=loss.judged is not None),
         judge=None if loss.judged is None else kind.model_validate(loss.judged, from_attributes=True),
         facts=tuple(facts),
     )

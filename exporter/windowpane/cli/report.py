@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -58,30 +57,40 @@ def command(
     """
     with open_to_read(store_path) as store:
         row = pick_session(of_project(store, project), session)
-        rendered = _session(store, row) if turn is None else _turn(store, row, turn)
+        forms = _session(store, row) if turn is None else _turn(store, row, turn)
     if html_path is not None:
-        html_path.write_text(rendered.html(), encoding="utf-8")
+        html_path.write_text(forms.html(forms.report), encoding="utf-8")
         click.echo(f"wrote {html_path} ({html_path.stat().st_size:,} bytes)", err=True)
     elif as_json:
-        print_json(rendered.document())
+        print_json(forms.document(forms.report))
     else:
-        click.echo(rendered.text(), nl=False)
+        click.echo(forms.text(forms.report, unicode=supports_unicode()), nl=False)
 
 
-class _Rendered(NamedTuple):
-    """A report in each of its forms."""
+class _Forms(NamedTuple):
+    """A report, and the functions that return its forms."""
 
-    text: Callable[[], str]
-    html: Callable[[], str]
-    document: Callable[[], Document]
+    report: Any
+    text: Callable[..., str]
+    html: Callable[[Any], str]
+    document: Callable[[Any], Document]
 
 
-def _session(store: EventReader, row: SessionRow) -> _Rendered:
+def _session(store: EventReader, row: SessionRow) -> _Forms:
     from windowpane.report import gather, to_html, to_text  # slow to load
 
-    report = gather(store, row, now=time.time())
-    text = partial(to_text, report, unicode=supports_unicode())
-    return _Rendered(text, partial(to_html, report), partial(session_document, report))
+    return _Forms(gather(store, row, now=time.time()), to_text, to_html, session_document)
+
+
+def _turn(store: EventReader, row: SessionRow, turn: int) -> _Forms:
+    from windowpane.report import gather_turn, turn_to_html, turn_to_text
+
+    report = gather_turn(store, row, turn)
+    if report is None:
+        raise click.ClickException(
+            f"turn {turn} of session {plain(row.session_id)} is not recorded; its last turn is {row.turns}"
+        )
+    return _Forms(report, turn_to_text, turn_to_html, turn_document)
 
 
 def session_document(report: SessionReport) -> Document:
@@ -90,18 +99,6 @@ def session_document(report: SessionReport) -> Document:
 
     kind = document_of(type(report), answer=str, open_turn=int | None, missing_costs=tuple[str, ...])
     return kind.of(report, answer=report.headline, open_turn=open_turn(report.turns))
-
-
-def _turn(store: EventReader, row: SessionRow, turn: int) -> _Rendered:
-    from windowpane.report import gather_turn, turn_to_html, turn_to_text
-
-    report = gather_turn(store, row, turn)
-    if report is None:
-        raise click.ClickException(
-            f"turn {turn} of session {plain(row.session_id)} is not recorded; its last turn is {row.turns}"
-        )
-    text = partial(turn_to_text, report, unicode=supports_unicode())
-    return _Rendered(text, partial(turn_to_html, report), partial(turn_document, report))
 
 
 def turn_document(report: TurnReport) -> Document:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from windowpane.cli.documents import document_of
+from windowpane.cli.documents import Document, document_of
 from windowpane.cli.options import (
     json_option,
     of_project,
@@ -20,12 +20,14 @@ from windowpane.cli.output import print_json
 from windowpane.core.characters import plain
 from windowpane.core.store_names import StoreName
 from windowpane.report.block_life import LifeStep, life_steps
-from windowpane.store.search.content import ContentFilter, ContentHits, Occurrence
-from windowpane.store.store import Store
 from windowpane.text import formats
 from windowpane.text.labels import CONTENT_LABELS
 
-LivesDocument = document_of(ContentHits, lives=dict[str, list[LifeStep]])
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from windowpane.store.search.content import ContentHits, Occurrence
+    from windowpane.store.store import Store
 
 
 @click.command("search")
@@ -56,13 +58,14 @@ def command(
     Example:
       windowpane search '"connection refused"' --life
     """
+    from windowpane.store.search.content import ContentFilter
+
     with open_existing(store_path) as store:
         chosen = None if session is None else pick_session(of_project(store, project), session).session_id
         _index_waiting(store)
         result = of_project(store, project).find_content(ContentFilter(" ".join(terms), chosen, limit))
         if as_json:
-            lives = {hit.digest: _life(store, hit.occurrences[0]) for hit in result.hits if life}
-            print_json(LivesDocument.of(result, lives=lives) if life else result)
+            print_json(_document(store, result) if life else result)
             return
         for line in _lines(store, result, life=life):
             click.echo(plain(line))
@@ -75,6 +78,11 @@ def _index_waiting(store: Store) -> None:
     click.echo("indexing for search …", err=True)
     while store.index_text():
         pass
+
+
+def _document(store: Store, result: ContentHits) -> Document:
+    lives = {hit.digest: _life(store, hit.occurrences[0]) for hit in result.hits}
+    return document_of(type(result), lives=dict[str, list[LifeStep]]).of(result, lives=lives)
 
 
 def _lines(store: Store, result: ContentHits, *, life: bool) -> Iterator[str]:

@@ -47,7 +47,7 @@ from windowpane.core.choices import (
 )
 from windowpane.core.limits import DEFAULT_BUDGET, DEFAULT_LIFETIMES, PROFILES, Thresholds, TrackerSettings
 from windowpane.core.names import check_project
-from windowpane.core.vocabulary import Component, ContentType
+from windowpane.core.vocabulary import ContentType
 
 OUTPUT_SHARE: Final = 0.05
 WEIGHT_TOLERANCE: Final = 1e-6
@@ -325,14 +325,7 @@ class Config(Section):
 
     def tracker_settings(self) -> TrackerSettings:
         """Return the settings by which sessions derive events."""
-        shares = self.budget.allocations
-        budget: dict[Component, float] = {
-            "system_prompt": shares.system_prompt,
-            "tool_definitions": shares.tool_definitions,
-            "message_history": shares.message_history,
-            "tool_results": shares.tool_results,
-            "memory_injection": shares.memory_injection,
-        }
+        budget: Any = self.budget.allocations.model_dump(exclude={"output_reserved"})
         return TrackerSettings(
             velocity_turns=self.pressure.velocity_window, lifetimes=dict(self.eviction.type_ttl), budget=budget
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic_core import ErrorDetails
 
@@ -22,21 +22,14 @@ _SENTENCE: Final = re.compile(
 )
 
 
-class Described(NamedTuple):
-    """An error without the key it is about."""
-
-    problem: str
-    expected: str
-
-
-def described(detail: ErrorDetails) -> Described:
-    """Return the problem of one error and what was expected."""
+def described(detail: ErrorDetails) -> tuple[str, str]:
+    """Return the problem of one error and what was expected, without the key it is about."""
     if detail["type"] in _EXPECTED:
-        return Described(*_EXPECTED[detail["type"]])
+        return _EXPECTED[detail["type"]]
     context = detail.get("ctx", {})
     if isinstance(error := context.get("error"), ValueError):
-        return Described(str(error), "")
+        return str(error), ""
     is_out_of_range = not context.keys().isdisjoint(_BOUNDS)
     problem = f"{detail['input']} is out of range" if is_out_of_range else "invalid"
     sentence = _SENTENCE.fullmatch(detail["msg"])
-    return Described(problem, detail["msg"] if sentence is None else sentence[1])
+    return problem, detail["msg"] if sentence is None else sentence[1]

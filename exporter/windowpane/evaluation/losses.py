@@ -58,11 +58,6 @@ class Loss:
     judged: Evaluation | None = None
     """The judgment of a model; None where none was asked."""
 
-    @property
-    def soundness(self) -> str:
-        """The faults that were looked for in the replacement, and those that were found."""
-        return soundness_text(self.evaluated, is_judged=self.judged is not None)
-
     def needed_again(self, fact: FactOutcome) -> str:
         """Return when a fact was needed again: `needed again at turn 57`; empty if it was not seen."""
         turn = self.compaction.needed.get(fact.block or "")
@@ -175,7 +170,7 @@ def _lines(loss: Loss, *, everything: bool) -> Iterator[str]:
     evaluated = loss.evaluated
     yield f"{loss.compaction.name}: {facts_text(evaluated) if evaluated.facts_total else evaluated.reason}"
     if evaluated.facts_total:
-        yield f"  {loss.soundness}"
+        yield f"  {soundness_text(evaluated, is_judged=loss.judged is not None)}"
     yield from (f"  not measured: {what}" for what in evaluated.unmeasured)
     hidden = 0
     for fact in sorted(evaluated.facts, key=lambda fact: severity(fact.kind, fact.outcome)):

@@ -57,7 +57,7 @@ def test_logins_that_cannot_count_any_more_are_removed(file: Path) -> None:
     assert "recent" in file.read_text()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{"])
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": "late"}'])
 def test_where_the_file_cannot_be_kept_no_login_from_before_the_start_counts(
     file: Path, content: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
