@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -92,16 +93,19 @@ def test_a_watched_session_continues_after_an_upgrade(
     scene.poll()
 
     upgrade(monkeypatch, "999.0", how)
-    read = FollowedFile.read
+    pieces = FollowedFile.pieces
     added: dict[int, int] = {}
 
-    def read_again(file: FollowedFile) -> list[Event]:
-        events = [event._replace(n=event.n + added.get(id(file), 0)) for event in read(file)]
-        derived = list(how(iter(events)))
-        added[id(file)] = added.get(id(file), 0) + len(derived) - len(events)
-        return derived
+    def upgraded(file: FollowedFile, until: float = math.inf) -> Iterator[list[Event]]:
+        if not file.offset:
+            added[id(file)] = 0
+        for piece in pieces(file, until):
+            events = [event._replace(n=event.n + added[id(file)]) for event in piece]
+            derived = list(how(iter(events)))
+            added[id(file)] += len(derived) - len(events)
+            yield derived
 
-    monkeypatch.setattr(FollowedFile, "read", read_again)
+    monkeypatch.setattr(FollowedFile, "pieces", upgraded)
     scene.watcher = scene.watch()
     scene.poll()
     for _ in range(3):

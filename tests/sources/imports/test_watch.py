@@ -17,7 +17,14 @@ from click.testing import CliRunner
 
 from windowpane.cli import main
 from windowpane.cli import watch as watching
-from windowpane.core.events import AlertFired, BlockAdded, Event, EventContext, NotificationDelivered
+from windowpane.core.events import (
+    AlertFired,
+    BlockAdded,
+    Event,
+    EventContext,
+    NotificationDelivered,
+    PressureMeasured,
+)
 from windowpane.exceptions import StoreError
 from windowpane.sources.imports import follow, watch
 from windowpane.sources.imports.follow import FollowedFile
@@ -65,13 +72,15 @@ class Scene:
     def playback(self) -> Any:
         return playback_settings(self.store.digester(), limit_tokens=20_000)
 
-    def write(self, calls: int, *, at: float | None = None, tokens: int = 500, text: str = "Reply") -> None:
-        """Add some calls to the session."""
+    def write(
+        self, calls: int, *, at: float | None = None, tokens: int = 500, text: str = "Reply", **more: Any
+    ) -> None:
+        """Add some calls to the session, with *more* fields in their rows."""
         at = self.now if at is None else at
         with self.path.open("a", encoding="utf-8") as file:
             for _ in range(calls):
                 for row in self._rows(at, tokens, text):
-                    file.write(json.dumps(row) + "\n")
+                    file.write(json.dumps(row | more) + "\n")
                 self.calls += 1
         os.utime(self.path, (at, at))
 
@@ -112,10 +121,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 def assert_as_imported(scene: Scene) -> None:
     """An import of the file changes nothing: what was followed is what it would have stored."""
+    assert_unchanged(scene, sessions=1)
+
+
+def assert_unchanged(scene: Scene, *, sessions: int) -> None:
     report = import_file(
         scene.path, AlertingStore(scene.store), playback=scene.playback(), readers=all_readers(complete=False)
     )
-    assert [(outcome.appended, outcome.revised) for outcome in report.outcomes] == [(0, False)]
+    assert [(outcome.appended, outcome.revised) for outcome in report.outcomes] == [(0, False)] * sessions
 
 
 def test_a_growing_transcript_is_kept_up_with(scene: Scene) -> None:
@@ -151,6 +164,90 @@ def test_a_transcript_is_stored_without_being_held(scene: Scene, monkeypatch: py
     assert scene.turns() == 62
     assert max(held) < 10
     assert_as_imported(scene)
+
+
+@pytest.mark.parametrize("limit", [1_000, 10**9])
+def test_a_transcript_is_read_once_when_its_watch_starts(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(watch, "IN_MEMORY_BYTES", limit)
+    fed, feed = [], FollowedFile._feed
+
+    def counted(followed: FollowedFile, lines: bytes) -> None:
+        fed.append(len(lines))
+        feed(followed, lines)
+
+    monkeypatch.setattr(FollowedFile, "_feed", counted)
+    scene.write(60)
+    scene.poll()
+    assert sum(fed) == scene.path.stat().st_size
+
+    fed.clear()
+    scene.watcher = scene.watch()
+    scene.write(3)
+    scene.poll()
+    assert sum(fed) == scene.path.stat().st_size
+    assert scene.turns() == 62
+    assert_as_imported(scene)
+
+
+@pytest.mark.parametrize("limit", [1_000, 10**9])
+def test_every_session_of_a_transcript_is_stored(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(watch, "IN_MEMORY_BYTES", limit)
+    monkeypatch.setattr(follow, "PIECE_BYTES", 1_000)
+    for number in range(12):
+        scene.write(2)
+        scene.write(1, isSidechain=True, agentId=f"a{number % 3}")
+    stored = {session.session_id for session in scene.poll()}
+    assert len(stored) == 4
+    assert_unchanged(scene, sessions=4)
+
+    scene.write(2)
+    scene.write(2, isSidechain=True, agentId="a1")
+    assert len(scene.poll()) == 2
+    assert_unchanged(scene, sessions=4)
+
+
+def test_a_rewritten_transcript_that_is_not_held_becomes_a_revision(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "IN_MEMORY_BYTES", 1_000)
+    scene.write(20)
+    scene.write(20, isSidechain=True, agentId="a1")
+    scene.poll()
+    lines = scene.path.read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if "R 5" not in line and "Reply 5" not in line]
+    scene.path.write_text("".join(kept), encoding="utf-8")
+    scene.write(4)
+    scene.poll()
+
+    row = scene.store.session(SESSION)
+    assert row is not None
+    assert row.revision == 2
+    assert_unchanged(scene, sessions=2)
+
+
+def test_a_poll_returns_the_last_state_of_a_session_however_much_was_written(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    updates, update = [], Watcher._update
+
+    def counted(watcher: Watcher, event: Event) -> WatchedSession | None:
+        updates.append(event)
+        return update(watcher, event)
+
+    monkeypatch.setattr(Watcher, "_update", counted)
+    scene.write(40)
+    first = scene.poll()
+    scene.write(40)
+    second = scene.poll()
+
+    assert len(updates) == 2
+    assert [session.pressure.used_tokens for session in (*first, *second)] == [
+        event.data.used_tokens for event in updates if isinstance(event.data, PressureMeasured)
+    ]
 
 
 def test_a_still_file_is_finished(scene: Scene) -> None:

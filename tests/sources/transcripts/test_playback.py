@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from types import FunctionType, ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 from reads import WordCounter, digest
 
@@ -16,7 +20,12 @@ from windowpane.core.protocols import Digester, ModelInfo
 from windowpane.core.vocabulary import CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.sources.transcripts import playback as playback_module
-from windowpane.sources.transcripts.playback import session_events, session_id_of, session_keys
+from windowpane.sources.transcripts.playback import (
+    DeferredPlayer,
+    session_events,
+    session_id_of,
+    session_keys,
+)
 from windowpane.sources.transcripts.playback_settings import PlaybackSettings
 from windowpane.sources.transcripts.records import (
     Broken,
@@ -474,3 +483,53 @@ def test_a_window_that_no_compaction_empties_holds_a_bounded_amount_of_text(
     assert next(iter(visible)).text == "s" * 300
     monkeypatch.undo()
     assert events == play(*records, playback=replace(PLAYBACK, evaluate=Probe()))
+
+
+def test_a_block_whose_text_was_discarded_is_not_referred_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playback_module, "MAXIMUM_TEXT_CHARACTERS", 1_000)
+    results = (ContentAdded("tool_result", f"src/app/main_{n}.py " + "x" * 80, f"c{n}") for n in range(40))
+    call = ContentAdded("tool_call", "cat src/app/main_3.py src/app/main_39.py", "d")
+    (referenced,) = of(play(OPENED, message("go"), *results, call), "blocks.referenced")
+
+    assert referenced.block_ids == ("b40",)
+
+
+def retained_bytes(root: object, *, except_for: object) -> int:
+    """Return the size of everything that *root* refers to, a string once for each object that holds it."""
+    seen, todo, size = {id(except_for)}, [root], 0
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(one))
+        size += sys.getsizeof(one)
+        if isinstance(one, msgspec.Struct):
+            todo += [getattr(one, name) for name in one.__struct_fields__]
+        else:
+            todo += gc.get_referents(one)
+    return size
+
+
+def test_a_block_of_a_transcript_that_is_never_compacted_costs_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playback_module, "MAXIMUM_TEXT_CHARACTERS", 10_000)
+    player = DeferredPlayer("s", "test", PLAYBACK, [])
+
+    def grown(start: int, end: int) -> int:
+        for n in range(start, end):
+            words = " ".join(f"src/app/module_{n}_{word}.py" for word in range(40))
+            call, result = f"toolu_{n:024}", f"{n:08}-0000-4000-8000-000000000000"
+            for record in (
+                ContentAdded("tool_call", f'{{"path": "{n}"}}', call, "Read", key=f"{n:036}"),
+                called(100),
+                ContentAdded("tool_result", words, call, key=result),
+            ):
+                player.play(record)
+        player.flush()
+        player._emitted.clear()
+        return retained_bytes(player, except_for=PLAYBACK)
+
+    player.play(OPENED)
+    blocks = 2 * 1_024
+    before = grown(0, 1_024)
+
+    assert grown(1_024, 2_048) - before < 800 * blocks

@@ -24,7 +24,8 @@ from windowpane.sources.transcripts.reader import MAXIMUM_RECORD_BYTES, FileStat
 from windowpane.sources.transcripts.records import Record, SessionOpened
 from windowpane.sources.transcripts.transcript import Transcript
 
-PIECE_BYTES: Final = 8 * 2**20
+PIECE_BYTES: Final = 2**20
+"""Lines that are read at once, whose records and events are held together."""
 CHECKED_BYTES: Final = 4_096
 """Bytes at the start, and before the last offset, whose digests show that a file was not rewritten."""
 MAXIMUM_PROBLEMS: Final = 100
@@ -80,15 +81,12 @@ class FollowedFile:
         """Return whether another file states the end of what is deferred: this one is read although unchanged."""
         return self._transcript is not None and self._transcript.awaits_other_file
 
-    def read(self) -> list[Event]:
-        """Return the events of the lines written since the last call, of all sessions, in the order of the file.
-
-        Raises `Rewritten` where the part that was read has changed, and `OSError` when the file cannot be read.
-        """
-        return [event for piece in self.pieces() for event in piece]
-
     def pieces(self, until: float = math.inf) -> Iterator[list[Event]]:
-        """Yield the events that `read` returns in lists, one per piece of the file, *until* an offset."""
+        """Yield the events of the lines written since the last call, of all sessions, in the order of the file.
+
+        There is one list for each piece of the file, up to the offset *until*. Raises `Rewritten` where the part
+        that was read has changed, and `OSError` when the file cannot be read.
+        """
         with self.path.open("rb") as file:
             self._check(file)
             file.seek(self.offset)
@@ -142,25 +140,23 @@ class FollowedFile:
 
 
 def _whole_lines(file: BinaryIO, *, skip: Callable[[int], None]) -> bytes:
-    """Return the next whole lines, up to about 8 MB; empty where no line has ended."""
-    lines = file.read(PIECE_BYTES)
-    while lines and b"\n" not in lines:
-        if len(lines) > MAXIMUM_RECORD_BYTES:
-            skipped = len(lines)
-            while piece := file.readline(PIECE_BYTES):
-                skipped += len(piece)
-                if piece.endswith(b"\n"):
-                    skip(skipped)
-                    lines = file.read(PIECE_BYTES)
-                    break
-            else:
-                return b""
-            continue
-        more = file.read(PIECE_BYTES)
-        if not more:
-            return b""
-        lines += more
-    return lines[: lines.rfind(b"\n") + 1]
+    """Return the next whole lines, a piece or one longer line; empty where no line has ended."""
+    while lines := file.read(PIECE_BYTES):
+        if b"\n" not in lines:
+            lines += file.readline(MAXIMUM_RECORD_BYTES)
+        if b"\n" in lines:
+            return lines[: lines.rfind(b"\n") + 1]
+        if len(lines) <= MAXIMUM_RECORD_BYTES:
+            break
+        skipped = len(lines)
+        while piece := file.readline(PIECE_BYTES):
+            skipped += len(piece)
+            if piece.endswith(b"\n"):
+                skip(skipped)
+                break
+        else:
+            break
+    return b""
 
 
 def _mark(file: BinaryIO, offset: int) -> _Mark:

@@ -316,57 +316,53 @@ class Watcher:
     def _tail(self, path: Path, file: WatchedFile, reader: LineReader) -> Iterable[Event]:
         if file.followed is None:
             return self._restart(path, file, reader)
+        assert file.engine is not None, "made with the state of the followed file"
+        latest = _LatestEvents(live_since(self._clock()))
         try:
-            events = file.followed.read()
+            for piece in file.followed.pieces():
+                fresh = list(file.engine.interleave(piece))
+                if not self._extend(file, fresh):
+                    return self._restart(path, file, reader)
+                latest.add(fresh)
         except Rewritten:
             return self._restart(path, file, reader)
-        assert file.engine is not None, "made with the state of the followed file"
-        fresh = list(file.engine.interleave(events))
-        if not self._extend(file, fresh):
-            return self._restart(path, file, reader)
-        self._notify(fresh)
-        return fresh
+        self._notify(latest.alerts)
+        return latest.states.values()
 
     def _restart(self, path: Path, file: WatchedFile, reader: LineReader) -> Iterable[Event]:
         """Read a file from its start and store the events that the store does not hold."""
         playback = replace(self._playback, distinct_ids=file.distinct_ids)
         file.followed, file.engine = FollowedFile(path, reader, playback), AlertEngine(self._rules)
         file.stored.clear()
-        played: Iterable[Event] = _interleaved(file.followed, file.engine)
-        is_held = stamp(path).size <= IN_MEMORY_BYTES
-        if is_held:
-            played = list(played)
-        counts: Counter[str] = Counter()
-        reported: list[Event] = []
-        for event in played:
-            counts[event.context.session_id] += 1
-            if isinstance(event.data, _REPORTED):
-                reported.append(event)
-        for session_id, count in counts.items():
-            again: Callable[[], Iterable[Event]] = partial(_of_session, session_id, played)
-            if not is_held:
-                again = partial(self._read_again, session_id, path, reader, playback, file.followed.offset)
+        reading = _FirstReading(
+            _interleaved(file.followed, file.engine),
+            _LatestEvents(live_since(self._clock())),
+            holds_others=stamp(path).size <= IN_MEMORY_BYTES,
+        )
+        for session_id in reading.sessions():
+            again = partial(self._read_again, session_id, path, reader, playback, file.followed)
             with self._appending:
                 try:
-                    self._store.import_session(again)
+                    self._store.import_session(partial(reading.events_of, session_id, again))
                 except OtherSessionError as error:
                     _log.warning("%s: %s: stored as %s", path, error, error.distinct_id)
                     file.distinct_ids[error.session_id] = error.distinct_id
                     break
+                reading.finish()
                 stored = self._stored(session_id)
-                if stored.of_the_recording == count and self._derived(session_id):
+                if stored.of_the_recording == reading.counts[session_id] and self._derived(session_id):
                     file.stored[session_id] = stored.total
         else:
-            self._notify(reported)
-            return reported
+            self._notify(reading.latest.alerts)
+            return reading.latest.states.values()
         return self._restart(path, file, reader)
 
     def _read_again(
-        self, session_id: str, path: Path, reader: LineReader, playback: PlaybackSettings, until: int
+        self, session_id: str, path: Path, reader: LineReader, playback: PlaybackSettings, read: FollowedFile
     ) -> Iterator[Event]:
-        """Yield the events of one session of a file that is too large to be held."""
+        """Yield the events of one session of a file, as far as it was *read*."""
         followed = FollowedFile(path, reader, playback)
-        return _of_session(session_id, _interleaved(followed, AlertEngine(self._rules), until))
+        return _of_session(session_id, _interleaved(followed, AlertEngine(self._rules), read.offset))
 
     def _extend(self, file: WatchedFile, fresh: list[Event]) -> bool:
         """Append new events; returns False where the store no longer holds the events appended before."""
@@ -426,12 +422,7 @@ class Watcher:
         if self.notifier is None:
             return
         since = live_since(self._clock())
-        recent = [
-            event
-            for event in events
-            if isinstance(event.data, AlertFired | AlertResolved) and event.at is not None and event.at >= since
-        ]
-        if recent:
+        if recent := [event for event in events if _is_live_alert(event, since)]:
             self.notifier.write(recent)
 
     def _update(self, event: Event) -> WatchedSession | None:
@@ -455,8 +446,75 @@ class _StoredEvents:
     of_the_recording: int
 
 
-_REPORTED: Final = (PressureMeasured, SessionEnded, AlertFired, AlertResolved)
-"""Events that a watcher shows or delivers."""
+class _LatestEvents:
+    """The part of a file's events that a watcher shows or delivers."""
+
+    def __init__(self, since: float) -> None:
+        """Alerts before *since* are not delivered."""
+        self._since = since
+        self.states: dict[tuple[str, type], Event] = {}
+        """The last measurement and the end of each session, in their order."""
+        self.alerts: list[Event] = []
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Add events in order."""
+        for event in events:
+            if isinstance(event.data, PressureMeasured | SessionEnded):
+                key = event.context.session_id, type(event.data)
+                self.states.pop(key, None)
+                self.states[key] = event
+            elif _is_live_alert(event, self._since):
+                self.alerts.append(event)
+
+
+class _FirstReading:
+    """A reading of a file from its start, in which the events of its first session are stored as they are made.
+
+    Those of further sessions are held meanwhile, or read again where the file is large.
+    """
+
+    def __init__(self, events: Iterator[Event], latest: _LatestEvents, *, holds_others: bool) -> None:
+        self.latest = latest
+        self.counts: Counter[str] = Counter()
+        """Number of events by session, as far as the file is read."""
+        self._events = events
+        self._first = ""
+        self._others: dict[str, list[Event]] | None = {} if holds_others else None
+
+    def sessions(self) -> Iterator[str]:
+        """Yield the ids of the sessions: the first at once, and the others once everything is read."""
+        first = next(self._events, None)
+        if first is not None:
+            self._events, self._first = chain((first,), self._events), first.context.session_id
+            yield self._first
+            self.finish()
+            yield from [session_id for session_id in self.counts if session_id != self._first]
+
+    def events_of(self, session_id: str, again: Callable[[], Iterable[Event]]) -> Iterable[Event]:
+        """Return the events of a session; *again* makes those that are not held a further time."""
+        if not self.counts:
+            return self._read()
+        self.finish()
+        return (self._others or {}).get(session_id) or again()
+
+    def finish(self) -> None:
+        """Read the rest."""
+        deque(self._read(), maxlen=0)
+
+    def _read(self) -> Iterator[Event]:
+        for event in self._events:
+            session_id = event.context.session_id
+            self.counts[session_id] += 1
+            self.latest.add((event,))
+            if session_id == self._first:
+                yield event
+            elif self._others is not None:
+                self._others.setdefault(session_id, []).append(event)
+
+
+def _is_live_alert(event: Event, since: float) -> bool:
+    is_alert = isinstance(event.data, AlertFired | AlertResolved)
+    return is_alert and event.at is not None and event.at >= since
 
 
 def _interleaved(followed: FollowedFile, engine: AlertEngine, until: float = math.inf) -> Iterator[Event]:
