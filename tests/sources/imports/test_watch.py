@@ -35,6 +35,7 @@ from windowpane.sources.imports.watch import RETRY_SECONDS, WatchedSession, Watc
 from windowpane.sources.transcripts.discovery import all_readers, files_of
 from windowpane.store.embedded import SqliteStore
 from windowpane.store.filters import AlertFilter
+from windowpane.store.writes import session_import
 
 SESSION = "0a1b2c3d-0000-4000-8000-000000000001"
 NOW = 1_767_261_600.0
@@ -197,6 +198,7 @@ def test_every_session_of_a_transcript_is_stored(
 ) -> None:
     monkeypatch.setattr(watch, "IN_MEMORY_BYTES", limit)
     monkeypatch.setattr(follow, "PIECE_BYTES", 1_000)
+    monkeypatch.setattr(session_import, "CHUNK_EVENTS", 10)
     for number in range(12):
         scene.write(2)
         scene.write(1, isSidechain=True, agentId=f"a{number % 3}")

@@ -122,7 +122,7 @@ class RemovedContent:
 
     def compact(self, window: Iterable[Block], keys: Keys) -> None:
         """Remember the window before a compaction."""
-        blocks = tuple(replace(block, text=None) for block in window)
+        blocks = tuple(map(_without_text, window))
         copied = {key: tuple(block_ids) for key, block_ids in keys.items()}
         self._windows.append(_Window(blocks, copied))
         del self._windows[:-MAXIMUM_WINDOWS]
@@ -130,7 +130,7 @@ class RemovedContent:
 
     def remember(self, blocks: Iterable[Block], keys: Keys) -> None:
         """Remember content that is removed, by its keys."""
-        by_id = {block.id: block if block.text is None else replace(block, text=None) for block in blocks}
+        by_id = {block.id: _without_text(block) for block in blocks}
         for key, block_ids in keys.items():
             removed = tuple(by_id[block_id] for block_id in block_ids if block_id in by_id)
             if removed:
@@ -163,3 +163,7 @@ class RemovedContent:
         self._windows.clear()
         self._by_key.clear()
         self._keys.clear()
+
+
+def _without_text(block: Block) -> Block:
+    return block if block.text is None else replace(block, text=None)
