@@ -86,6 +86,7 @@ def test_a_failed_migration_is_rolled_back(store, monkeypatch):
         ("INSERT INTO schema_versions VALUES (999, 0)", r"by a newer release .*999.*upgrade the package"),
         ("DROP TABLE schema_versions", r"before release 0\.1\.0.*Name a new store, and import the sessions"),
         ("DELETE FROM schema_versions", r"schema_versions is empty.*Restore a copy"),
+        ("UPDATE schema_versions SET version = 0", r"schema version is 0, .*Restore a copy"),
     ],
 )
 def test_a_store_of_an_unknown_version_is_refused_and_not_changed(store, opened, change, problem):

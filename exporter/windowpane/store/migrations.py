@@ -77,6 +77,11 @@ def stored_version(database: Database, name: object) -> int | None:
             f"{name}: its table schema_versions is empty; nothing was changed. "
             "Restore a copy, or name another store"
         )
+    if version < 1:
+        raise SchemaVersionError(
+            f"{name}: its schema version is {version}, and that of the first release is 1; nothing was changed. "
+            "Restore a copy, or name another store"
+        )
     if version > SCHEMA_VERSION:
         raise SchemaVersionError(
             f"{name}: written by a newer release of Windowpane (schema version {version}, this release knows "

@@ -10,6 +10,7 @@ import pytest
 from tests.store.conformance.direct_access import edit, fetch
 from tests.store.conftest import make_tracker
 
+from windowpane.alerts.delivery.outbox import Outbox
 from windowpane.core.events import TelemetryDropped
 from windowpane.exceptions import ConfigurationError, StoreError
 from windowpane.store.audit.verification import verify
@@ -294,6 +295,28 @@ def test_changes_of_the_schema_are_reported(stores, make_session):
             broken = verify(database, keys=AuditKeys()).broken
             database.execute("ROLLBACK")
             assert any(link.problem.startswith(problem) for link in broken), (statement, broken)
+
+
+def test_the_outbox_of_alerts_in_the_file_of_a_store_is_no_change_and_a_trigger_on_it_is(stores, make_session):
+    if not stores.is_sqlite:
+        pytest.skip("the outbox is a file of its own")
+    store = stores.open()
+    store.append(make_session("s1", turns=1))
+    with closing(Outbox(store.path)) as outbox:
+        assert outbox.lease("log", now=1.0, due_by=1.0, until=2.0) == []
+    assert store.verify().intact
+
+    edit(store, "CREATE TRIGGER t BEFORE INSERT ON notification_outbox BEGIN SELECT raise(ignore); END")
+    (link,) = store.verify().broken
+    assert link.problem == "trigger t does not belong to a store"
+
+
+def test_a_store_without_its_row_is_broken(stores, make_session):
+    store = stores.open()
+    store.append(make_session("s1", turns=1))
+    edit(store, "DELETE FROM store")
+
+    assert "the row of table store is missing" in [link.problem for link in store.verify().broken]
 
 
 def test_a_captured_text_that_is_not_that_of_its_digest_is_reported(stores, make_session):

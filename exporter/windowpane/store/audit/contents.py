@@ -27,7 +27,7 @@ class ContentAudit:
     """Sorts the captured texts by their digests; `add` is passed each block that names one."""
 
     def __init__(self, connection: Database) -> None:
-        (key,) = connection.execute(_KEY).fetchone()
+        (key,) = connection.execute(_KEY).fetchone() or (b"",)
         self._connection = connection
         self._digest = keyed_digester(key)
         self._right, self._cut, self._other = set[str](), set[str](), set[str]()

@@ -239,8 +239,10 @@ def _stray_events(connection: Database) -> Iterator[BrokenLink]:
 
 def _whole_store(connection: Database, rows: ProjectionAudit | None) -> Iterator[BrokenLink]:
     """Yield wrong counts of the whole store, and rows without a session; each follows from any other break."""
-    following, highest = connection.execute(_NEXT).fetchone()
-    if highest is not None and following <= highest:
+    following, highest = connection.execute(_NEXT).fetchone() or (None, None)
+    if following is None:
+        yield BrokenLink("", 0, None, "the row of table store is missing")
+    elif highest is not None and following <= highest:
         yield BrokenLink("", 0, None, f"store.next_seq is {following}, the last event is {highest}")
     counts = dict(connection.execute(_COUNTS).fetchall())
     for type_id, name, events in connection.execute(_TYPES):
