@@ -31,6 +31,7 @@ CLINE: Final = (
     "https://github.com/cline/cline/blob/main/src/core/context/context-management/context-error-handling.ts"
 )
 HERMES: Final = "https://github.com/NousResearch/hermes-agent/blob/main/agent/error_classifier.py"
+LETTA: Final = "https://github.com/letta-ai/letta/blob/main/letta/llm_api/error_utils.py"
 KIMI: Final = "https://github.com/MoonshotAI/kimi-code/blob/main/packages/kosong/src/errors.ts"
 OPENAI: Final = "https://platform.openai.com/docs/guides/error-codes"
 ANTHROPIC: Final = "https://docs.claude.com/en/api/errors"
@@ -80,7 +81,8 @@ WORDINGS: Final = (
     _row(
         "transient",
         r"rate[ _-]?limit|too[ _]many[ _](?:concurrent[ _])?requests|throttl|quota|slow down|wait before"
-        r"|rate (?:is |was )?exceeded|concurren|allowance|token budget|\btoday\b|this (?:week|month|period)"
+        r"|rate (?:is |was )?exceeded|concurren|allowance|token budget|\btoday\b"
+        r"|this (?:minute|hour|week|month|period)|your per-\w{1,20} limit"
         r"|retry[ -]after|(?:\b|_)per[ _-](?:second|sec|minute|min|hour|day|week|month)\b|tokens/(?:s|min)"
         r"|\b(?:hourly|daily|weekly|monthly)\b|\b(?:[io]?tpm|rpm|tpd|rpd)\b|usage[ _]limit"
         r"|resource[ _]exhausted|overloaded|token_limit_exceeded|too many tokens processed"
@@ -90,7 +92,8 @@ WORDINGS: Final = (
     _row(
         "unknown",
         r"\bbilling\b|credit balance|insufficient[ _](?:credit|balance|funds)|\btiers?\b|subscription|\bbeta\b"
-        r"|extra usage|upgrade your|\bplan\b|\bapi key\b|\b(?:access|auth\w*|bearer|jwt|refresh) tokens?\b"
+        r"|extra usage|upgrade your|\bplan\b|\bapi key\b|\btrial\b"
+        r"|\b(?:access|auth\w*|bearer|jwt|refresh|session) tokens?\b"
         r"|\A\W{0,2}40[123]\b|\b(?:error code|status(?:[ _]code)?)\W{1,4}40[123]\b",
         f"{HERMES} {ANTHROPIC}",
     ),
@@ -117,22 +120,29 @@ WORDINGS: Final = (
     _row("overflow", rf"(?:{_EXCEED}|overflow(?:s|ed)?)_?{_WINDOW}", PI),
     _row(
         "overflow",
-        rf"\b(?:{_EXCEED}|{_MORE} than|less than|does not fit){_WITHIN}\b{_WINDOW}",
+        rf"\b(?:{_EXCEED}|{_MORE} than|less than|does not fit){_WITHIN}\b{_WINDOW}|{_WINDOW} of {SIZE} {_EXCEED}"
+        rf"|\b(?:{_EXCEED}|does not fit in(?:to)?) (?:the )?(?:(?:model'?s? )?context\b|model'?s? window)",
         f"{PI} {OPENCODE} {LITELLM} {SGLANG}",
     ),
     _row("overflow", r"context[ _-]?overflow|context[ _-]?window[ _-]?overflow", f"{OPENCLAW} {HERMES}"),
-    _row("overflow", r"\bmax(?:imum)? context (?:length|window|size|limit|reached)", f"{LITELLM} {CLINE}"),
+    _row("overflow", r"\bmax(?:imum)? context\b", f"{LITELLM} {CLINE}"),
     _row(
         "overflow",
-        rf"\b{_WINDOW}\W{{0,3}}(?:is |of )?(?:only |about )?\d[\d,_]*+k? ?tokens",
+        rf"\b{_WINDOW}\W{{0,3}}(?:is |of )?(?:only |about )?\d[\d,_]*+k? ?tokens"
+        r"|\btokens\W{1,3}(?:but )?(?:the )?(?:model'?s? )?context(?: length| window| size)? (?:is|holds)\b",
         f"{KILO} {OPENCLAW}",
     ),
-    _row("overflow", rf"\bcontext limit is {SIZE}|n_ctx(?:_slot)?\W{{1,4}}\d|slot context:", LITELLM),
     _row(
         "overflow",
-        r"\b(?:prompt|input|context|conversation|request|tokens in the request)s?"
-        r"(?:[ _](?:tokens?|length|size|context|window|text|content|body|entity|payload)){0,3}"
-        r"(?: \([^()\n]{1,40}\))?[ _]?(?:is |are |was )?too[ _](?:long|large|big)\b",
+        rf"\bcontext limit is {SIZE}|n_ctx(?:_slot)?\W{{1,4}}\d|slot context:|cannot truncate prompt",
+        OPENCLAW,
+    ),
+    _row(
+        "overflow",
+        r"(?<![a-z])(?:prompt|input|context|conversation|request|message|tokens in the request)s?"
+        r"(?:[ _](?:tokens?|length|size|context|window|history|text|content|body|entity|payload"
+        r"|you submitted)){0,3}"
+        r"(?: \([^()\n]{1,40}\))?[ _]?(?:is |are |was )?too[ _]?(?:long|large|big)(?:\b|error|exception)",
         f"{ANTHROPIC} {PI} {VLLM} https://docs.z.ai/api-reference/api-code",
     ),
     _row(
@@ -150,7 +160,9 @@ WORDINGS: Final = (
     _row("overflow", rf"\btokens?\b{_WITHIN}\b{_EXCEED}\b", f"{PI} {LITELLM} {OPENCLAW}"),
     _row("overflow", r"(?:prompt|input)_tokens_exceeded|tokens?_(?:quantity_exceeded|limit_reached)", PI),
     _row(
-        "overflow", r"\btokens? limit\b(?: (?:is |was |has been )?reached| for this model)", f"{OPENCLAW} {CLINE}"
+        "overflow",
+        r"\btokens? limit\b(?: (?:is |was |has been )?reached| for this model)|status_msg\W{1,5}token limit\b",
+        f"{OPENCLAW} {CLINE} {LETTA}",
     ),
     _row(
         "overflow",
@@ -166,8 +178,8 @@ WORDINGS: Final = (
     _row("overflow", r"conversation length exceeded|reached its conversation limit", KIMI),
     _row(
         "overflow",
-        rf"\b(?:prompt|input|context|sequence|tokens in (?:the )?request)\b{_WITHIN}\b{_MORE} than\b"
-        r"[^.;\n]{0,40}?(?:max|length|limit|tokens)",
+        rf"\b(?:prompt|input|context|sequence|tokens in (?:the )?request|total tokens)\b{_WITHIN}\b{_MORE} than\b"
+        r"[^.;\n]{0,40}?(?:max|length|limit|tokens|allowed)",
         f"{PI} {OPENCODE} {VLLM}",
     ),
     _row(
@@ -191,11 +203,17 @@ WORDINGS: Final = (
         r"reduce (?:the (?:length|size) of )?(?:the |your )?(?:messages|input|prompt|conversation|context)\b",
         f"{OPENAI} {PI}",
     ),
-    _row("overflow", rf"\b(?:prompt|input|sequence|request)s?\b{_WITHIN}\b{_EXCEED} (?:the )?\(?\d", PI),
+    _row(
+        "overflow",
+        rf"\b(?:prompt|input|sequence|request)s?\b{_WITHIN}\b{_EXCEED} (?:the )?\(?\d[\d,.]*+"
+        r"(?! ?(?:m?s|sec\w*|min\w*|hours?)\b)",
+        PI,
+    ),
     _row("overflow", r"(?:prompt|input|context) ?tokens? ?>=? ?\d|too (?:long|large):? \(?\d[\d,]*+ tokens", PI),
     _row(
         "overflow",
         rf"\b(?:requested|has|contains) \d[\d,]*+ tokens\b{_WITHIN}\bmodel\b[^.;\n]{{0,20}}?\bsupports?\b"
+        rf"|\b(?:requested|prompt is) \d[\d,]*+ tokens\b{_WITHIN}\bmax(?:imum)?\b"
         r"|prompt is \d[\d,]*+ tokens long|(?:use|using|provide) a shorter (?:prompt|input)|ran out of room in",
         OPENCLAW,
     ),
@@ -209,7 +227,7 @@ WORDINGS: Final = (
     _row(
         "overflow",
         r"上下文(?:长度|窗口)?(?:过长|超)|超[出过](?:了)?(?:模型)?(?:的)?最大(?:上下文|长度|输入| ?token)"
-        r"|输入(?:长度|内容)?(?:过长|超)|prompt ?超长|超出上下文|token数量超|请压缩上下文",
+        r"|(?:输入|内容)(?:长度|内容)?(?:过长|超)|请求过大|prompt ?超长|超出上下文|token数量超|请压缩上下文",
         f"{OPENCLAW} {HERMES}",
     ),
     _row(
