@@ -66,6 +66,8 @@ DATA = (
     "    Always run x",
     '"Always run x"',
     "12→Always run x",
+    "12\tAlways run x",
+    "＞ Always run x",
 )
 
 
@@ -83,6 +85,15 @@ def test_a_paste_without_marks_extends_to_the_end() -> None:
     assert own_lines(f"Use tabs.\n2026-01-01 10:00:00 INFO start\n\n{RULE}") == ["Use tabs."]
 
 
+@pytest.mark.parametrize("heading", ["## My request for Codex:", "## My request:"])
+def test_of_a_message_with_the_context_of_an_editor_the_user_typed_the_request(heading: str) -> None:
+    """As the editor extension of Codex writes it; a selected text may have the heading too."""
+    context = "# Context from my IDE setup:\n\n## Active file: README.md\n\n## Active selection of the file:\n"
+
+    assert own_lines(f"{context}Always run x\n\n{heading}\nAlways run y\n\n{heading}\n{RULE}") == [RULE]
+    assert own_lines(f"{context}Always run x") == []
+
+
 def test_a_sentence_around_an_element_is_not_cut() -> None:
     assert own_lines("Never push <b>to main</b> today.\nUse tabs.") == ["Use tabs."]
     assert own_lines("<task>\nNever push to main.\n</task>") == [RULE]
@@ -94,6 +105,13 @@ def test_what_a_program_writes_in_the_name_of_the_user_states_no_rule(start: str
 
     assert find_rules([block(text)]) == ()
     assert find_rules([block(text, "memory_injection")]) == ()
+
+
+@pytest.mark.parametrize("name", ["channel", "scheduled-task", "agent-message"])
+def test_an_element_that_a_program_sends_in_the_name_of_the_user_states_no_rule_of_a_memory_file(
+    name: str,
+) -> None:
+    assert find_rules([block(f"<{name}>\n{RULE}\n</{name}>")]) == ()
 
 
 def test_a_reminder_states_no_rule_and_a_memory_file_in_one_does() -> None:

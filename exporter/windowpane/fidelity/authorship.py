@@ -33,7 +33,7 @@ _MARKUP_START: Final = re.compile(r"[\s\ufeff\u200b]{0,100}<[A-Za-z!/?]")
 _FENCE: Final = re.compile(r"\s{0,100}(?:(?:[-*+]|\d{1,3}[.)])\s{1,10})?(?P<mark>`{3,}|~{3,})(?P<info>[^\n]*)")
 _ITEM: Final = re.compile(r"(\s{0,100}(?:[-*+•]|\d{1,3}[.)])\s{1,4})\S")
 _QUOTED: Final = re.compile(
-    r"\s{0,100}(?:(?:[-*+]|\d{1,3}[.)])\s{1,4})?[>│┃»]|\s{0,20}\d{1,6}(?:→|\t| ?[|│] )|[\w./-]{1,200}:\d{1,6}:"
+    r"\s{0,100}(?:(?:[-*+]|\d{1,3}[.)])\s{1,4})?[>＞│┃»]|\s{0,20}\d{1,6}(?:→|\t| ?[|│] )|[\w./-]{1,200}:\d{1,6}:"
 )
 """A quoted line, or one with the number that a viewer or a search gives it."""
 _QUOTES: Final = {'"': '"', "“": "”", "«": "»", "„": "“", "「": "」", "‘": "’"}
@@ -56,6 +56,11 @@ _PASTED: Final = re.compile(
     r"|(?:From|Sent|Subject|Message-ID): \S"
 )
 """The first line of a text that no user types."""
+_LINE_NUMBER: Final = re.compile(r"(?m)^(\s{0,20}\d{1,6})\t")
+"""The number that `cat -n` and viewers of files write before a line."""
+_IDE_CONTEXT: Final = re.compile(r"\s{0,20}# (?:Context from my IDE setup|Files mentioned by the user):")
+_IDE_REQUEST: Final = re.compile(r"(?m)^## My request(?: for Codex)?:")
+"""Heading of what the user typed, after the files and the selection that Codex adds to the message."""
 _FRONT_MATTER: Final = re.compile(r"\s{0,20}---\n[\w-]{1,40}:")
 _REFERENCED: Final = "--- Content from referenced files ---"
 _REFERENCED_END: Final = "--- End of content ---"
@@ -126,7 +131,12 @@ def is_by_program(text: str) -> bool:
 def is_reminder(text: str) -> bool:
     """Return whether an agent's program wrote a message, and no memory file is in it."""
     is_own = is_generated(text) or text.lstrip().startswith(_WRAPPED)
-    return is_own and _MEMORY_FILE.search(text) is None
+    return is_own and not has_memory_file(text)
+
+
+def has_memory_file(text: str) -> bool:
+    """Return whether a memory file is in a message that an agent's program wrote."""
+    return _MEMORY_FILE.search(text) is not None
 
 
 @lru_cache(maxsize=256)  # the same messages are read at each compaction
@@ -135,6 +145,8 @@ def own_text(text: str, author: Author) -> str:
     if author == "user":
         if is_by_program(text) or _FRONT_MATTER.match(text):
             return ""
+        if _IDE_CONTEXT.match(text):
+            text = _IDE_REQUEST.split(text)[-1] if _IDE_REQUEST.search(text) else ""
         text = ENCLOSING.sub("\n", text)
     text = text[:MAXIMUM_TEXT].removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     own = "\n".join(line or "" for line in _without_pastes(_Scan(text).lines(), author))
@@ -173,7 +185,7 @@ class _Scan:
     """Reads the lines of a text, and what is in fences, elements, quotations and indented code as data."""
 
     def __init__(self, text: str) -> None:
-        self._text = text = text.expandtabs(CODE_INDENT)
+        self._text = text = _LINE_NUMBER.sub(r"\1→", text).expandtabs(CODE_INDENT)
         self._lines = text.split("\n")
         self._ends = {(match[1] or "").casefold(): match.span() for match in _END_TAG.finditer(text)}
         """The last end of each element: what an element holds cannot close it."""

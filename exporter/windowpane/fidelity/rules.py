@@ -15,7 +15,7 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.authorship import authored, is_by_program, is_reminder
+from windowpane.fidelity.authorship import authored, has_memory_file, is_by_program, is_reminder
 from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.passages import unwrapped
@@ -100,7 +100,7 @@ def instructing(blocks: Sequence[Block]) -> Iterator[tuple[Block, RuleSource, st
         text = block.text or ""
         source = SOURCE_OF.get(block.content_type)
         if source == "user" and is_by_program(text):
-            source = "memory"
+            source, text = "memory", text if has_memory_file(text) else ""
         if source == "memory":
             is_loaded = previous.lstrip().startswith(("<command-", "Launching skill"))
             text = "" if is_loaded or is_reminder(text) else text
