@@ -106,6 +106,7 @@ IN_CONTEXT = {
     "connect(secret_key={})": ("secret", "eBYIgEWOr)XPYyLx$9KK6(yIDcBJc-k3ZZgPcd%XdTG*BQrIUB"),
     "token: {}\n": ("secret", "Tr0ub4dor" + "&308"),
     "POSTGRES_PASSWORD={}": ("password", "correct-horse-battery"),
+    "PASSWORD={}": ("password", "stone-my-rex-blue"),
     'postgres_password = "{}"': ("password", "letmein-please67"),
     "the postgres password is {} please use it": ("password", "letmein-please89"),
     "const azureDevopsPat = `{}`;": ("secret", HEX + "hj6kl9"),
