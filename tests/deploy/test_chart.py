@@ -134,7 +134,7 @@ def test_the_dashboard_is_insecure_only_by_choice(render: Render) -> None:
 
 @pytest.mark.parametrize("line", [
     "dashboard: {oidc: {client_id: w, client_secret: s3cret}}", "dashboard:\n  oidc:\n    cookie_secret: s3cret",
-    "server: {bearer_token: s3cret}", "clickhouse:\n  \"password\": s3cret",
+    "server: {bearer_token: s3cret}", "ingest: {token: s3cret}", "clickhouse:\n  \"password\": s3cret",
 ])  # fmt: skip
 def test_a_secret_in_the_configuration_is_refused_unless_it_is_a_secret(render: Render, line: str) -> None:
     with pytest.raises(helm_python.HelmError, match="configSecret"):
