@@ -23,6 +23,7 @@ class RowParents:
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
+        self._latest = ""
 
     def __contains__(self, row_id: str) -> bool:
         return row_id in self._parents
@@ -31,7 +32,8 @@ class RowParents:
         """Remember the parent of a row; empty for a row that follows none."""
         if not row_id or row_id in self._parents:
             return
-        self._parents[row_id] = parent_id
+        self._parents[row_id] = self._latest if parent_id == self._latest else parent_id  # one string for both
+        self._latest = row_id
         if len(self._parents) > MAXIMUM_ROWS:
             del self._parents[next(iter(self._parents))]
 
