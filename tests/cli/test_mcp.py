@@ -527,3 +527,12 @@ def opencode(scene: Scene, session: str, *, used: int | None) -> None:
         for number, message in enumerate(messages):
             row = (f"{session}-{number}", session, at, at, json.dumps(message))
             connection.execute("REPLACE INTO message VALUES (?, ?, ?, ?, ?)", row)
+
+
+def test_a_folder_whose_name_is_not_utf8_has_no_session_of_another(scene: Scene) -> None:
+    scene.worked()
+    scene.folder /= "caf\udce9"
+
+    answer = scene.request("window_status", client="codex")
+
+    assert "is not recorded" in answer, answer

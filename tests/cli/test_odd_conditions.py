@@ -334,3 +334,27 @@ class TestNamesThatAreNotUtf8:
 
         (session,) = json.loads(run("sessions", "--json", "--store", store).stdout)
         assert session["session_id"] == "pi:s0"
+
+    @pytest.mark.parametrize(
+        ("arguments", "code"),
+        [
+            (("sessions", "--folder", "caf\udce9"), 0),
+            (("advise", "--agent", "caf\udce9"), 0),
+            (("report", "caf\udce9"), EXIT_FAILED),
+            (("replay", "caf\udce9"), EXIT_FAILED),
+        ],
+        ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+    )
+    def test_a_name_that_no_session_has_matches_none(
+        self, run: Run, recording: Path, arguments: tuple[str, ...], code: int
+    ) -> None:
+        run("import", recording)
+
+        result = run(*arguments, code=code)
+        assert isinstance(result.exception, SystemExit | None)
+
+    def test_the_recording_of_a_session_is_found_by_its_name(self, run: Run, folder: Path) -> None:
+        (report,) = json.loads(
+            run("import", folder, "--session", "session\udcff", "--json", code=EXIT_PARTIAL).stdout
+        )
+        assert report["sessions"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypedDict, TypeVar
 import click
 
 from windowpane.config.paths import data_folder, default_store_file
-from windowpane.core.characters import plain
+from windowpane.core.characters import encodable, plain
 from windowpane.core.store_names import StoreName, StoreUrl, parse_store_name
 from windowpane.exceptions import ConfigurationError, OlderStoreError, WindowpaneError
 from windowpane.sources.installed_agents.locations import default_folders, locations
@@ -127,10 +127,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 
 def report_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Report expected errors as one line on standard error, without a traceback."""
+    """Report expected errors as one line on standard error, without a traceback.
+
+    Names among the arguments are passed on as text that can be encoded.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in kwargs.items():
+            kwargs[name] = encodable(value) if isinstance(value, str) else value
         try:
             return function(*args, **kwargs)
         except WindowpaneError as error:
@@ -268,6 +273,7 @@ def pick_session(store: EventReader, prefix: str) -> SessionRow:
     from windowpane.store.filters import SessionFilter
     from windowpane.store.writes.project_sessions import named_in_projects
 
+    prefix = encodable(prefix)
     rows = store.find_sessions(prefix)
     if not rows:
         sources = store.facets().get("sources", ())

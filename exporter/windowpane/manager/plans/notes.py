@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Protocol, get_args
 
 from windowpane.core.events import NoteWritten
@@ -135,11 +135,7 @@ class NoteBook:
 
 def notes_to_data(notes: Iterable[Note]) -> list[dict[str, Any]]:
     """Return the notes as plain data, for a store or a checkpoint."""
-    return [
-        {"category": note.category, "text": note.text, "importance": note.importance, "turn": note.turn,
-         "tokens": note.tokens}
-        for note in notes
-    ]  # fmt: skip
+    return [asdict(note) for note in notes]
 
 
 def notes_from_data(data: Iterable[Any]) -> tuple[Note, ...]:

@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from windowpane.core.characters import encodable
 from windowpane.core.times import is_live, live_since
 from windowpane.exceptions import WindowpaneError
 from windowpane.sources.imports.outline import latest_sessions, outlines_of
@@ -117,7 +118,7 @@ class OwnSessions:
     def _of_folder(self, client: str) -> list[SessionRow]:
         """Return the program's sessions in the folder since it started this one, the latest first."""
         name = client.casefold()
-        rows = self._store.sessions(SessionFilter(folder=str(self._folder), order="recent"))
+        rows = self._store.sessions(SessionFilter(folder=encodable(str(self._folder)), order="recent"))
         return [
             row
             for row in rows

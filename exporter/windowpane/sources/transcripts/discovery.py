@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from windowpane.core.characters import encodable
 from windowpane.core.files import irregular_kind
 from windowpane.core.store_names import DEFAULT_FILE
 from windowpane.exceptions import SourceError, UnknownFormatError
@@ -98,7 +99,7 @@ def recording_of(session_id: str, paths: Iterable[Path]) -> Path | None:
     key = session_id.rpartition(":")[2]
     if len(key) < MINIMUM_ID:
         return None
-    files = [path for path in files_of(paths) if key in path.stem]
+    files = [path for path in files_of(paths) if key in encodable(path.stem)]
     return max(files, key=lambda path: path.stat().st_mtime, default=None)
 
 
