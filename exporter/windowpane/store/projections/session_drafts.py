@@ -248,11 +248,11 @@ def _draft(row: tuple[object, ...] | None) -> SessionDraft | None:
     if row is None:
         return None
     session = SessionDraft(*row)  # type: ignore[arg-type]  # columns and fields are one list
-    session.memory = _decode_memory(session.session_id, session.memory)
+    session.memory = decode_memory(session.session_id, session.memory)
     return session
 
 
-def _decode_memory(session_id: str, raw: object) -> ProjectionMemory:
+def decode_memory(session_id: str, raw: object) -> ProjectionMemory:
     """Return the memory that a row holds as JSON. Raises `StoreError`."""
     try:
         return _decoder.decode(raw)  # type: ignore[arg-type]  # a database may hold other than bytes
