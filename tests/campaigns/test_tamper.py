@@ -5,18 +5,29 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
 import pytest
 from click.testing import CliRunner
 from tests.campaigns.conftest import Campaign
-from tests.campaigns.tampered_store import KEY, StoreFile, make_store_file
+from tests.campaigns.tampered_store import (
+    ENDED,
+    KEY,
+    LIVE,
+    OTHER,
+    YOUNG,
+    StoreFile,
+    make_session,
+    make_store_file,
+)
 from tests.campaigns.tamperings import TAMPERINGS, WAYS, Report, Tampering, table
 from tests.sampling import sampled
 
 from windowpane.cli import main
 from windowpane.store.audit import verification as audit
+from windowpane.store.embedded import SqliteStore
 from windowpane.store.keys import KEY_VARIABLE, AuditKeys
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
@@ -133,3 +144,44 @@ def test_the_documentation_has_the_table_of_these_tests() -> None:
         PAGE.write_text(expected, encoding="utf-8")
 
     assert PAGE.read_text(encoding="utf-8") == expected
+
+
+def test_a_history_rewritten_without_the_key_does_not_become_intact_by_later_writes(
+    originals: dict[bool, StoreFile], campaign: Campaign, tmp_path: Path
+) -> None:
+    random, attempts, missed = Random(11), campaign.attempts(sample=6, whole=300), []
+    for attempt in range(attempts):
+        file = originals[True].copy_to(tmp_path / str(attempt))
+        rewritten = random.choice((ENDED, OTHER, LIVE, YOUNG))
+        file.edit_body(rewritten, random.randrange(4))
+        for session_id in (ENDED, OTHER, LIVE, YOUNG):
+            file.rehash(session_id)
+        file.rewrite_heads()
+        if random.random() < 0.5:
+            file.run("DELETE FROM heads")
+        file.rebuild()
+        for number in range(random.randint(1, 4)):
+            write_with_the_key(file, random, number)
+        for heads in (False, True):
+            code, output = verify(file, key=KEY, heads=heads)
+            if code != 1 or "chain intact" in output:
+                missed.append((attempt, rewritten, heads, output))
+    campaign.record(
+        "history rewritten without the key, then written to with it", tried=attempts, held=attempts - len(missed)
+    )
+
+    assert not missed
+
+
+def write_with_the_key(file: StoreFile, random: Random, number: int) -> None:
+    """Write as a process does that has the key: a new session, one that goes on, retention, an export."""
+    with closing(SqliteStore(file.path, audit_key=KEY)) as store:
+        match random.randrange(4):
+            case 0:
+                store.append(make_session(f"later-{number}", 2))
+            case 1:
+                store.append(make_session(YOUNG, 6)[12:])
+            case 2:
+                store.prune(before=1.1e9, fold=lambda _base, _events: b"{}")
+            case _:
+                store.export_heads(file.path.with_name(f"heads-{number}.jsonl"))
