@@ -174,7 +174,7 @@ def test_a_history_rewritten_without_the_key_does_not_become_intact_by_later_wri
 
 
 def write_with_the_key(file: StoreFile, random: Random, number: int) -> None:
-    """Write as a process does that has the key: a new session, one that goes on, retention, an export."""
+    """Write as a process does that has the key: a new session, more of an old one, retention, an export."""
     with closing(SqliteStore(file.path, audit_key=KEY)) as store:
         match random.randrange(4):
             case 0:
