@@ -111,8 +111,9 @@ class Person:
 
     def column(self, name: str, header: str) -> list[str]:
         """The visible cells of a column."""
+        rows = self.rows(name)  # waits for the table
         headers = self.table(name).locator("canvas table th").all_text_contents()
-        return [row[headers.index(header)] for row in self.rows(name)]
+        return [row[headers.index(header)] for row in rows]
 
     def opens_row(self, name: str, holds: Callable[[list[str]], bool]) -> list[str]:
         """Select the first row for which *holds* is true; returns its cells."""
