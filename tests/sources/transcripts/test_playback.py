@@ -17,7 +17,7 @@ from windowpane.core import events as e
 from windowpane.core.codec import encode
 from windowpane.core.events import Event, FidelityEvaluated, Usage
 from windowpane.core.protocols import Digester, ModelInfo
-from windowpane.core.vocabulary import CountSource
+from windowpane.core.vocabulary import UNKNOWN_CAUSE, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.sources.transcripts import playback as playback_module
 from windowpane.sources.transcripts.playback import (
@@ -533,3 +533,43 @@ def test_a_block_of_a_transcript_that_is_never_compacted_costs_few_bytes(monkeyp
     before = grown(0, 1_024)
 
     assert grown(1_024, 2_048) - before < 800 * blocks
+
+
+def long_session(player: DeferredPlayer, start: int, end: int) -> None:
+    for n in range(start, end):
+        call = f"toolu_{n:024}"
+        player.play(ContentAdded("tool_call", f'{{"path": "{n}.py"}}', call, "Read", key=f"{n:036}"))
+        player.play(called(100))
+        player.play(ContentAdded("tool_result", "word " * 100, call, key=f"{n:08}-0000-4000-8000-000000000000"))
+
+
+def test_a_recording_that_is_never_compacted_is_held_in_constant_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playback_module, "MAXIMUM_TEXT_CHARACTERS", 10_000)
+    monkeypatch.setattr(playback_module, "MAXIMUM_BLOCKS", 100)
+    events: list[Event] = []
+    player = DeferredPlayer("s", "test", replace(PLAYBACK, limit_tokens=20_000), events)
+    player.play(OPENED)
+    sizes = []
+    for number in range(1, 9):
+        long_session(player, 500 * number, 500 * (number + 1))
+        player.flush()
+        sizes.append(len(player._player.tracker.window))  # type: ignore[union-attr]
+        assert len(player._player._keys) <= 2 * sizes[-1] + 2  # type: ignore[union-attr]
+    removed = [event.data for event in events if isinstance(event.data, e.BlocksEvicted)]
+    used = [event.data.used_tokens for event in events if isinstance(event.data, e.PressureMeasured)]
+
+    assert max(sizes) < 3 * 20_000 / 50 + 100, "tokens of three windows, in blocks of 50"
+    assert {one.policy for one in removed} == {UNKNOWN_CAUSE}
+    assert max(used) <= 20_000, "the provider's total is the size, whatever was counted"
+    assert not any(isinstance(event.data, e.ContentRegretted | e.CacheBroken) for event in events)
+
+
+def test_a_long_window_that_can_hold_its_content_is_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playback_module, "MAXIMUM_BLOCKS", 100)
+    events: list[Event] = []
+    player = DeferredPlayer("s", "test", replace(PLAYBACK, limit_tokens=200_000), events)
+    player.play(OPENED)
+    long_session(player, 0, 300)
+    player.flush()
+
+    assert not any(isinstance(event.data, e.BlocksEvicted) for event in events)

@@ -61,6 +61,7 @@ from windowpane.core.vocabulary import (
     REPLY_TYPES,
     REWOUND,
     STATIC_TYPES,
+    UNKNOWN_CAUSE,
     CacheBreakCause,
     ContentType,
 )
@@ -184,8 +185,13 @@ class Conclusions(TurnConclusions):
             self._remove_calls(removed)
 
     def evict(self, fact: BlockEviction) -> Event:
-        """Remove blocks, or replace them by placeholders; ids that the window never held are skipped."""
+        """Remove blocks, or replace them by placeholders; ids that the window never held are skipped.
+
+        A removal without a record took place at any time before: it explains no total and no cache break, and
+        nothing is watched for its return.
+        """
         eviction, at = fact.eviction, fact.at
+        is_recorded = eviction.policy != UNKNOWN_CAUSE
         event = self.record(eviction, at)
         used, raw = self.gauge.used, self.window.tokens
         cause = event_id(self.info.stream_id, event.n, event.at)
@@ -196,15 +202,19 @@ class Conclusions(TurnConclusions):
         for evicted in eviction.blocks:
             placeholder = by_replaced.pop(evicted.block_id, None)
             edited = placeholder is not None and placeholder.content_type != "placeholder"
-            self._record_change("edited" if edited else "removed", (evicted.block_id,))
+            if is_recorded:
+                self._record_change("edited" if edited else "removed", (evicted.block_id,))
             removed += self.window.replace((evicted.block_id,), () if placeholder is None else (placeholder,))
             if placeholder is not None:
                 self.record(BlockAdded(placeholder), at)
-        self._watch(removed, "eviction", cause, except_types=STATIC_TYPES)  # sent again, they are not fetched
-        self.gauge.growth.count_evicted(sum(one.content_type not in STATIC_TYPES for one in eviction.blocks))
         self._trend.evicted_blocks += len(eviction.blocks)
         self.gauge.count_removed(used, raw)
-        self._totals.record_removal()
+        if is_recorded:
+            self._watch(removed, "eviction", cause, except_types=STATIC_TYPES)  # sent again, they are not fetched
+            self.gauge.growth.count_evicted(sum(one.content_type not in STATIC_TYPES for one in eviction.blocks))
+            self._totals.record_removal()
+        else:
+            self._remove_calls(removed)
         if fact.window_tokens is not None:
             self.gauge.rebase(fact.window_tokens)
         return event

@@ -7,14 +7,16 @@ session continues the events of a shorter one. Nothing here reads a clock or a f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from windowpane.core import events
 from windowpane.core.characters import encodable
 from windowpane.core.events import (
+    BlocksEvicted,
     Event,
+    EvictedBlock,
     FidelityEvaluated,
     SessionIncomplete,
     SubagentReturned,
@@ -23,7 +25,7 @@ from windowpane.core.events import (
 from windowpane.core.limits import WindowLimits
 from windowpane.core.names import Description, SessionDescriptions, without_wrappers
 from windowpane.core.tracking import SessionInfo, SessionTracker
-from windowpane.core.vocabulary import STATIC_TYPES, CountSource
+from windowpane.core.vocabulary import STATIC_TYPES, UNKNOWN_CAUSE, CountSource
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.references import INDEXED_TYPES, REFERRING_TYPES, ReferenceIndex
 from windowpane.models.wire.usage import advised_cost
@@ -57,6 +59,15 @@ if TYPE_CHECKING:
 
 MAXIMUM_DEFERRED: Final = 2_000
 """Records deferred at most until the session's model is known."""
+MAXIMUM_BLOCKS: Final = 50_000
+"""Blocks in a window from which on it is compared with what the model's window can hold."""
+HELD_WINDOWS: Final = 2
+"""Our counts are at most twice the provider's (`pressure.CALIBRATION_RANGE`)."""
+LARGEST_WINDOW: Final = 10_000_000
+"""Tokens of a window of unknown size; none that is sold is larger."""
+REMOVED_BLOCKS: Final = 500
+"""Blocks that one event names as removed."""
+BEYOND: Final = "the window cannot hold all that was counted"
 MAXIMUM_TEXT_CHARACTERS: Final = 16_000_000
 """Texts of a window that are held at most: more than any model's window has. Of more, the latest half is."""
 MEDIA_TOKENS: Final = 1_000
@@ -274,6 +285,8 @@ class SessionPlayer:
         self._characters += block.chars
         if self._characters > MAXIMUM_TEXT_CHARACTERS:
             self._discard_texts()
+        if self.tracker.window.blocks > MAXIMUM_BLOCKS:
+            self._remove_oldest()
         if record.key:
             self._keys.add(record.key, block.id)
         if record.tool_call_id and record.content_type == "tool_result":
@@ -445,6 +458,38 @@ class SessionPlayer:
             self._characters -= block.chars
             if self._characters <= MAXIMUM_TEXT_CHARACTERS // 2:
                 break
+
+    def _remove_oldest(self) -> None:
+        """Record the oldest content as removed where the window cannot hold what was counted, by far."""
+        tracker = self.tracker
+        window, limits = tracker.window, tracker.limits
+        limit = LARGEST_WINDOW if limits is None else limits.limit_tokens
+        excess = window.tokens - HELD_WINDOWS * limit
+        if excess <= limit:
+            return
+        oldest: list[Block] = []
+        for block in window:
+            if excess <= 0:
+                break
+            if block.content_type not in STATIC_TYPES:
+                oldest.append(block)
+                excess -= block.tokens
+        for first in range(0, len(oldest), REMOVED_BLOCKS):
+            self._record_removed(oldest[first : first + REMOVED_BLOCKS])
+        self._keys.discard(block.id for block in oldest)
+
+    def _record_removed(self, blocks: Sequence[Block]) -> None:
+        """Record content as removed without a record; the size of the window is that of before."""
+        tracker, account = self.tracker, self.tracker.gauge.account
+        tokens = sum(block.tokens for block in blocks)
+        evicted = tuple(
+            EvictedBlock(block.id, block.content_type, block.tokens, "drop", BEYOND, turn_added=block.turn)
+            for block in blocks
+        )
+        after = account.used(tracker.window.tokens) if account.anchored else None
+        tracker.evict(BlocksEvicted(UNKNOWN_CAUSE, evicted, tokens, tokens), at=self._at, window_tokens=after)
+        for block in blocks:
+            self._references.discard(block.id)
 
     def _media_tokens(self) -> int:
         flat = self._playback.media_tokens
