@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
 from windowpane.core.events import BlocksEvicted, ContentCompressed, Payload, Usage
+from windowpane.core.fast_dataclass import FastDataclass
 from windowpane.core.limits import WindowLimits
 from windowpane.core.vocabulary import CacheBreakCause, Phase
 from windowpane.core.window.blocks import Block
 
 
-class SessionOpening(msgspec.Struct, frozen=True, gc=False):
+class SessionOpening(FastDataclass, frozen=True):
     """The session started."""
 
     at: float | None
@@ -24,14 +23,14 @@ class SessionOpening(msgspec.Struct, frozen=True, gc=False):
     derived_by: str | None = None
 
 
-class LimitSetting(msgspec.Struct, frozen=True, gc=False):
+class LimitSetting(FastDataclass, frozen=True):
     """The window has these limits from now on."""
 
     at: float | None
     limits: WindowLimits | None
 
 
-class ModelChoice(msgspec.Struct, frozen=True, gc=False):
+class ModelChoice(FastDataclass, frozen=True):
     """The following calls go to this model, whose window has these limits."""
 
     at: float | None
@@ -39,50 +38,50 @@ class ModelChoice(msgspec.Struct, frozen=True, gc=False):
     limits: WindowLimits | None
 
 
-class ProgramVersion(msgspec.Struct, frozen=True, gc=False):
+class ProgramVersion(FastDataclass, frozen=True):
     """The agent's program is of this release."""
 
     version: str
 
 
-class SpanChoice(msgspec.Struct, frozen=True, gc=False):
+class SpanChoice(FastDataclass, frozen=True):
     """The following facts belong to this OpenTelemetry span."""
 
     trace_id: str | None
     span_id: str | None
 
 
-class TurnOpening(msgspec.Struct, frozen=True, gc=False):
+class TurnOpening(FastDataclass, frozen=True):
     """A turn started."""
 
     at: float | None
 
 
-class CallOpening(msgspec.Struct, frozen=True, gc=False):
+class CallOpening(FastDataclass, frozen=True):
     """A call started: it sends everything that is added up to its measurement, earlier replies included."""
 
 
-class CallSending(msgspec.Struct, frozen=True, gc=False):
+class CallSending(FastDataclass, frozen=True):
     """The model is called with the window as it is; what is added later in the turn is its reply."""
 
     at: float | None
 
 
-class WindowReading(msgspec.Struct, frozen=True, gc=False):
+class WindowReading(FastDataclass, frozen=True):
     """The owner of the window needs its size."""
 
     at: float | None
     phase: Phase
 
 
-class Addition(msgspec.Struct, frozen=True, gc=False):
+class Addition(FastDataclass, frozen=True):
     """A block was added behind the others."""
 
     at: float | None
     block: Block
 
 
-class Reference(msgspec.Struct, frozen=True, gc=False):
+class Reference(FastDataclass, frozen=True):
     """The block *by* used identifiers that only *block_ids* hold."""
 
     at: float | None
@@ -90,14 +89,14 @@ class Reference(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
-class Revision(msgspec.Struct, frozen=True, gc=False):
+class Revision(FastDataclass, frozen=True):
     """The block replaces the one that it names, as the agent sends it."""
 
     at: float | None
     block: Block
 
 
-class Discard(msgspec.Struct, frozen=True, gc=False):
+class Discard(FastDataclass, frozen=True):
     """The agent no longer sends content: of a reply, or static content such as tool definitions."""
 
     at: float | None
@@ -105,7 +104,7 @@ class Discard(msgspec.Struct, frozen=True, gc=False):
     block_ids: tuple[str, ...]
 
 
-class BlockEviction(msgspec.Struct, frozen=True, gc=False):
+class BlockEviction(FastDataclass, frozen=True):
     """A policy evicted blocks; *placeholders* replace some of them."""
 
     at: float | None
@@ -115,7 +114,7 @@ class BlockEviction(msgspec.Struct, frozen=True, gc=False):
     """Size of the window afterwards, where a recording reports it."""
 
 
-class Rewind(msgspec.Struct, frozen=True, gc=False):
+class Rewind(FastDataclass, frozen=True):
     """The conversation continues after the block *last_kept*."""
 
     at: float | None
@@ -125,7 +124,7 @@ class Rewind(msgspec.Struct, frozen=True, gc=False):
     """Blocks that return, each under a new id that `replaces` the old one."""
 
 
-class Reduction(msgspec.Struct, frozen=True, gc=False):
+class Reduction(FastDataclass, frozen=True):
     """Content was replaced by less content, or an attempt to do so failed."""
 
     at: float | None
@@ -138,7 +137,7 @@ class Reduction(msgspec.Struct, frozen=True, gc=False):
     """Each result takes the position of the block that it `replaces`; else all take that of the first removed."""
 
 
-class Rollover(msgspec.Struct, frozen=True, gc=False):
+class Rollover(FastDataclass, frozen=True):
     """The session continues in a new window, which *carried* blocks open."""
 
     at: float | None
@@ -146,7 +145,7 @@ class Rollover(msgspec.Struct, frozen=True, gc=False):
     carried: tuple[Block, ...] = ()
 
 
-class SentChange(msgspec.Struct, frozen=True, gc=False):
+class SentChange(FastDataclass, frozen=True):
     """Blocks that were sent before changed, or *changed* was put in front of them."""
 
     cause: CacheBreakCause
@@ -154,7 +153,7 @@ class SentChange(msgspec.Struct, frozen=True, gc=False):
     changed: str | None = None
 
 
-class CallEnding(msgspec.Struct, frozen=True, gc=False):
+class CallEnding(FastDataclass, frozen=True):
     """A model call returned, and the turn ended."""
 
     at: float | None
@@ -173,14 +172,14 @@ class CallEnding(msgspec.Struct, frozen=True, gc=False):
     response_id: str | None = None
 
 
-class SessionEnding(msgspec.Struct, frozen=True, gc=False):
+class SessionEnding(FastDataclass, frozen=True):
     """The session ended."""
 
     at: float | None
     reason: str
 
 
-class Statement(msgspec.Struct, frozen=True, gc=False):
+class Statement(FastDataclass, frozen=True):
     """Anything else that was recorded; nothing is derived from it."""
 
     at: float | None

@@ -7,7 +7,7 @@ facts. Metrics, alerts, timeline, audit and replay read only the events that `Co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from windowpane.core.agents import AgentProgram
 from windowpane.core.events import (
@@ -55,6 +55,8 @@ from windowpane.core.vocabulary import REPLY_TYPES, CacheBreakCause, ContentType
 from windowpane.core.window.blocks import Block, renamed, replacement, shortened
 
 MAXIMUM_ID_CHARACTERS: Final = 200
+
+_Fact = TypeVar("_Fact", bound=SessionFact)
 
 
 class SessionTracker:
@@ -161,51 +163,46 @@ class SessionTracker:
 
     def start(self, at: float | None = None, *, task: str | None = None, derived_by: str | None = None) -> None:
         """Start the session with the window that it has."""
-        self._conclude(SessionOpening(self._time(at), self._digest(task) if task else None, derived_by))
+        fact = SessionOpening(self._time(at), self._digest(task) if task else None, derived_by)
+        self.conclusions.open_session(self._reported(fact))
 
     def end(self, reason: str, at: float | None = None) -> TrendReport:
         """End the session, and flush all events."""
-        fact = SessionEnding(self._time(at), reason)
-        self._report(fact)
-        return self.conclusions.end_session(fact)
+        return self.conclusions.end_session(self._reported(SessionEnding(self._time(at), reason)))
 
     def record(self, payload: Payload, at: float | None = None) -> Event:
         """Record anything that changes no window; the returned event may hold secrets, `flush` removes them."""
-        fact = Statement(self._time(at), payload)
-        self._report(fact)
-        return self.conclusions.record_statement(fact)
+        return self.conclusions.record_statement(self._reported(Statement(self._time(at), payload)))
 
     def set_model(self, model: str, limits: WindowLimits | None, at: float | None = None) -> None:
         """Set the model of the following calls, and the limits of its window."""
-        self._conclude(ModelChoice(self._time(at), model, limits))
+        self.conclusions.choose_model(self._reported(ModelChoice(self._time(at), model, limits)))
 
     def set_limits(self, limits: WindowLimits | None, at: float | None = None) -> None:
         """Set the limits of the window."""
-        self._conclude(LimitSetting(self._time(at), limits))
+        self.conclusions.set_limits(self._reported(LimitSetting(self._time(at), limits)))
 
     def set_version(self, version: str) -> None:
         """Set the release of the agent's program."""
-        self._conclude(ProgramVersion(version))
+        self.conclusions.set_version(self._reported(ProgramVersion(version)))
 
     def set_span(self, trace_id: str | None, span_id: str | None) -> None:
         """Set the OpenTelemetry span of the following events."""
-        self._conclude(SpanChoice(trace_id, span_id))
+        self.conclusions.choose_span(self._reported(SpanChoice(trace_id, span_id)))
 
     # -- turns ------------------------------------------------------------------------------------------------
 
     def start_call(self, at: float | None = None) -> None:
         """Start a call: it sends everything added from here to `measure`, earlier replies included."""
         self._open_turn(at)
-        self._conclude(CallOpening())
+        self.conclusions.open_call(self._reported(CallOpening()))
 
     def measure(self, phase: Literal["before", "after"], at: float | None = None) -> PressureMeasured:
         """Measure the window; opens a turn if none is open."""
         self._open_turn(at)
         if self.on_call is not None:
             self.on_call(at)
-        fact = WindowReading(self._time(at), phase)
-        self._report(fact)
-        return self.conclusions.read_window(fact)
+        return self.conclusions.read_window(self._reported(WindowReading(self._time(at), phase)))
 
     def end_turn(
         self,
@@ -245,8 +242,7 @@ class SessionTracker:
             stop_reason,
             None if response_id is None else response_id[:MAXIMUM_ID_CHARACTERS],
         )
-        self._report(fact)
-        return self.conclusions.end_call(fact, cost_of)
+        return self.conclusions.end_call(self._reported(fact), cost_of)
 
     # -- content ----------------------------------------------------------------------------------------------
 
@@ -370,19 +366,19 @@ class SessionTracker:
     def mark_referenced(self, block_ids: Sequence[str], by: str, at: float | None = None) -> None:
         """Block *by* used identifiers that only *block_ids* hold; their lifetimes start again."""
         if block_ids:
-            self._conclude(Reference(self._time(at), tuple(block_ids), by))
+            self.conclusions.reference(self._reported(Reference(self._time(at), tuple(block_ids), by)))
 
     def revise(self, block: Block, at: float | None = None) -> None:
         """Replace static content, or that of a reply, by *block*, as the agent sends it; only growth is added."""
-        self._conclude(Revision(self._time(at), block))
+        self.conclusions.revise(self._reported(Revision(self._time(at), block)))
 
     def discard_reply(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove content of a reply that the agent did not send back."""
-        self._conclude(Discard(self._time(at), "reply", tuple(block_ids)))
+        self.conclusions.discard(self._reported(Discard(self._time(at), "reply", tuple(block_ids))))
 
     def remove_static(self, block_ids: Sequence[str], at: float | None = None) -> None:
         """Remove a system prompt or tool definitions that the agent no longer sends."""
-        self._conclude(Discard(self._time(at), "static", tuple(block_ids)))
+        self.conclusions.discard(self._reported(Discard(self._time(at), "static", tuple(block_ids))))
 
     def evict(
         self,
@@ -397,8 +393,7 @@ class SessionTracker:
         *window_tokens* is the size of the whole window afterwards, if the agent reported one.
         """
         fact = BlockEviction(self._time(at), eviction, tuple(placeholders), window_tokens)
-        self._report(fact)
-        return self.conclusions.evict(fact)
+        return self.conclusions.evict(self._reported(fact))
 
     def rewind(
         self,
@@ -414,7 +409,7 @@ class SessionTracker:
         restored blocks, each under a new id that `replaces` the old one.
         """
         returned = tuple(renamed(restored, self._new_id))
-        self._conclude(Rewind(self._time(at), tuple(abandoned), last_kept, returned))
+        self.conclusions.rewind(self._reported(Rewind(self._time(at), tuple(abandoned), last_kept, returned)))
         self._reply_group = self._last_type = None
         return returned
 
@@ -438,8 +433,7 @@ class SessionTracker:
         fact = Reduction(
             self._time(at), compression, tuple(results), window_tokens, window_tokens_before, in_place
         )
-        self._report(fact)
-        event = self.conclusions.compress(fact)
+        event = self.conclusions.compress(self._reported(fact))
         if compression.outcome == "accepted":
             for listener in self.compression_listeners:
                 listener(event, removed)
@@ -454,37 +448,35 @@ class SessionTracker:
         cycle, and not counted as added. Returns them as they are in the new window.
         """
         opened = tuple(renamed(carried, self._new_id))
-        self._conclude(Rollover(self._time(at), reason, opened))
+        self.conclusions.roll(self._reported(Rollover(self._time(at), reason, opened)))
         self._reply_group = None
         return opened
 
     def record_change(self, cause: CacheBreakCause, block_ids: Iterable[str], changed: str | None = None) -> None:
         """Record that sent blocks changed, or that *changed* was put in front of them."""
-        self._conclude(SentChange(cause, tuple(block_ids), changed))
+        self.conclusions.record_change(self._reported(SentChange(cause, tuple(block_ids), changed)))
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _conclude(self, fact: SessionFact) -> None:
-        self._report(fact)
-        self.conclusions.conclude(fact)
-
-    def _report(self, fact: SessionFact) -> None:
+    def _reported(self, fact: _Fact) -> _Fact:
+        """Return *fact*, after `on_fact` was called with it."""
         if self._on_fact is not None:
             self._on_fact(fact)
+        return fact
 
     def _time(self, at: float | None) -> float | None:
         return self.clock() if at is None and self.clock is not None else at
 
     def _open_turn(self, at: float | None) -> None:
         if not self.in_turn:
-            self._conclude(TurnOpening(self._time(at)))
+            self.conclusions.open_turn(self._reported(TurnOpening(self._time(at))))
 
     def _send_call(self, at: float | None) -> None:
         """Record that the model is called now, with the window as it is."""
         self._open_turn(at)
         if self.on_call is not None:
             self.on_call(at)
-        self._conclude(CallSending(self._time(at)))
+        self.conclusions.send_call(self._reported(CallSending(self._time(at))))
 
     def _new_id(self) -> str:
         block_id = f"b{self._blocks}"

@@ -46,7 +46,7 @@ from windowpane.core.tracking.peak import TrendCounters
 from windowpane.core.tracking.pressure import PressureGauge
 from windowpane.core.tracking.prompt_cache import PromptCache
 from windowpane.core.tracking.provider_totals import ProviderTotals
-from windowpane.core.vocabulary import CountSource, LimitSource
+from windowpane.core.vocabulary import CountSource, LimitSource, Phase
 from windowpane.core.window.blocks import Block
 from windowpane.core.window.window import Window
 
@@ -202,7 +202,7 @@ class TurnConclusions:
     def send_call(self, fact: CallSending) -> None:
         """Measure the window before its call, unless it was measured in this turn already."""
         if not self._measured:
-            self.read_window(WindowReading(fact.at, "before"))
+            self._measure("before", fact.at)
         else:
             self.gauge.count_call()
             self._call_end = self.window.next_position
@@ -210,18 +210,21 @@ class TurnConclusions:
 
     def read_window(self, fact: WindowReading) -> PressureMeasured:
         """Emit `pressure.measured`, and `zone.changed` if it changed."""
+        return self._measure(fact.phase, fact.at)
+
+    def _measure(self, phase: Phase, at: float | None) -> PressureMeasured:
         gauge = self.gauge
         gauge.count_call()
         self._measured = True
         self._call_end = self.window.next_position
-        measured = gauge.measure(fact.phase, self.limits)
+        measured = gauge.measure(phase, self.limits)
         self._call_utilization = measured.utilization
-        self.record(measured, fact.at)
+        self.record(measured, at)
         self._trend.count(measured, self.turn, self.info.model)
         if measured.zone is not None and measured.zone != gauge.zone:
             previous, gauge.zone = gauge.zone, measured.zone
             self.record(
-                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), fact.at
+                ZoneChanged(previous, measured.zone, measured.used_tokens, measured.utilization or 0.0), at
             )
         return measured
 
