@@ -74,9 +74,10 @@ _WRAPPED: Final = tuple(f"<{name}" for name in WRAPPERS)
 _LABEL: Final = re.compile(
     rf"(?im)^(\s{{0,20}})\[(?=(?:turn \d{{1,9}}, )?(?:{'|'.join(get_args(ContentType)).replace('_', ' ')})\b)"
 )
-_COMMAND: Final = "<command-"
+COMMAND: Final = "<command-"
 _COMMAND_OUTPUT: Final = "<local-command-"
-_LOADED: Final = "Launching skill"
+LOADED: Final = "Launching skill"
+"""Starts of the message and the tool result that Claude Code puts before the text of a command or skill."""
 
 
 class Authored(NamedTuple):
@@ -101,15 +102,20 @@ def authored(blocks: Iterable[Block]) -> Iterator[Authored]:
             if block.content_type == "assistant_response" and (own := own_text(text, "model")):
                 yield Authored(block, "model", own)
         elif block.content_type == "tool_result":
-            is_loaded = is_loaded or text.startswith(_LOADED)
+            is_loaded = is_loaded or text.startswith(LOADED)
         elif block.content_type == "user_message":
             start = text.lstrip()
-            if start.startswith((_COMMAND, _COMMAND_OUTPUT)):
-                is_loaded = start.startswith(_COMMAND)
+            if start.startswith((COMMAND, _COMMAND_OUTPUT)):
+                is_loaded = start.startswith(COMMAND)
             elif not is_loaded and not is_referenced and (own := own_text(text, "user")):
                 yield Authored(block, "user", own)
             if _REFERENCED in text or _REFERENCED_END in text:
                 is_referenced = text.rfind(_REFERENCED) > text.rfind(_REFERENCED_END)
+
+
+def typed_texts(blocks: Iterable[Block]) -> dict[str, str]:
+    """Return what the user typed of the messages among *blocks*, by block id."""
+    return {one.block.id: one.text for one in authored(blocks) if one.author == "user"}
 
 
 def labeled(label: str, text: str) -> str:

@@ -24,7 +24,7 @@ from windowpane.core.names import file_name
 from windowpane.core.protocols import Digester
 from windowpane.core.vocabulary import Fate, severity
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.authorship import authored
+from windowpane.fidelity.authorship import typed_texts
 from windowpane.fidelity.form import form_faults
 from windowpane.fidelity.languages import unknown_share
 from windowpane.fidelity.passages import MAXIMUM_CHARACTERS, MESSAGE_TYPES, PROSE_TYPES, Passage, sentences
@@ -129,7 +129,7 @@ def _contradictions(
 
 def _requests(removed: Sequence[Block]) -> Iterator[str]:
     """Yield what the user wrote, sentence by sentence, and behind a command; the newest message first."""
-    typed = {one.block.id: one.text for one in authored(removed) if one.author == "user"}
+    typed = typed_texts(removed)
     for block in reversed(removed):
         if block.id in typed:
             parts = CUT_MARK.split(typed[block.id][:READ_CHARACTERS])

@@ -15,7 +15,14 @@ from typing import Final
 
 from windowpane.core.vocabulary import ContentType, RuleSource
 from windowpane.core.window.blocks import Block
-from windowpane.fidelity.authorship import authored, has_memory_file, is_by_program, is_reminder
+from windowpane.fidelity.authorship import (
+    COMMAND,
+    LOADED,
+    has_memory_file,
+    is_by_program,
+    is_reminder,
+    typed_texts,
+)
 from windowpane.fidelity.languages import pattern_of
 from windowpane.fidelity.passages import sentences as units
 from windowpane.fidelity.passages import unwrapped
@@ -94,7 +101,7 @@ def instructing(blocks: Sequence[Block]) -> Iterator[tuple[Block, RuleSource, st
 
     Of a user's message that is what the user typed. Of the agent's program it is a memory file, not a reminder.
     """
-    typed = {one.block.id: one.text for one in authored(blocks) if one.author == "user"}
+    typed = typed_texts(blocks)
     previous = ""
     for block in blocks:
         text = block.text or ""
@@ -102,7 +109,7 @@ def instructing(blocks: Sequence[Block]) -> Iterator[tuple[Block, RuleSource, st
         if source == "user" and is_by_program(text):
             source, text = "memory", text if has_memory_file(text) else ""
         if source == "memory":
-            is_loaded = previous.lstrip().startswith(("<command-", "Launching skill"))
+            is_loaded = previous.lstrip().startswith((COMMAND, LOADED))
             text = "" if is_loaded or is_reminder(text) else text
         elif source == "user":
             text = typed.get(block.id, "")
