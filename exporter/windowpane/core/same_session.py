@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 from windowpane.core.events import BlockAdded, Event, TurnEnded
-from windowpane.core.vocabulary import STATIC_TYPES
+from windowpane.core.vocabulary import REPLY_TYPES, STATIC_TYPES
 
 UNIQUE_ID_CHARACTERS: Final = 20
 """Ids of replies and tool calls of at least this length are unique; shorter ones are counted up."""
@@ -59,12 +59,9 @@ def rank(source: str) -> int:
     return RANKS.get(source, _RECORDING)
 
 
-def may_copy(source: str, other: str) -> bool:
-    """Return whether a session of *source* may repeat one of *other*: agents copy recordings into new ones."""
-    return rank(source) == rank(other) == _RECORDING and _REPLAYS not in (source, other)
-
-
-_REPLIES: Final = frozenset({"assistant_response", "thinking", "tool_call"})
+def is_recording(source: str) -> bool:
+    """Return whether *source* is an agent's own recording; agents copy recordings into new ones."""
+    return source not in RANKS
 
 
 @dataclass(slots=True)
@@ -80,6 +77,7 @@ class RecordedCalls:
     """Digests of what is not static, and the usage of the calls, in order."""
     first: str = ""
     """A digest of the first call."""
+    turns: int = 0
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> RecordedCalls:
@@ -91,9 +89,10 @@ class RecordedCalls:
                 calls.ids.add(number)
             if isinstance(data, BlockAdded) and data.block.content_type not in STATIC_TYPES:
                 calls.contents.append(data.block.digest)
-                if data.block.content_type in _REPLIES:
+                if data.block.content_type in REPLY_TYPES:
                     reply.append(data.block.digest)
             elif isinstance(data, TurnEnded):
+                calls.turns += 1
                 calls.contents.append(repr(data.usage))
                 call = at, *(reply or calls.contents[start:])
                 calls.first = calls.first or blake2b(repr(number or call).encode(), digest_size=4).hexdigest()

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from windowpane.core import events
 from windowpane.core.names import file_name, mcp_server_of
-from windowpane.core.same_session import CLOCK_SECONDS, may_copy, number_in, rank
+from windowpane.core.same_session import CLOCK_SECONDS, is_recording, number_in, rank
 from windowpane.core.vocabulary import (
     CACHE_BREAK_CAUSES,
     COMPONENT_OF,
@@ -83,7 +83,8 @@ class _Report(NamedTuple):
         at_once = self.at is None or other.at is None or abs(other.at - self.at) <= CLOCK_SECONDS
         if rank(self.source) != rank(other.source):
             return at_once
-        return at_once and self.session_id != other.session_id and may_copy(other.source, self.source)
+        is_copy = is_recording(self.source) and is_recording(other.source)
+        return at_once and is_copy and self.session_id != other.session_id
 
 
 class RepeatedCalls:

@@ -18,7 +18,7 @@ import msgspec
 
 from windowpane.core.decoders import convert, json_decoder
 from windowpane.core.events import BlockAdded
-from windowpane.core.same_session import may_copy
+from windowpane.core.same_session import is_recording
 from windowpane.store.audit import heads as audit_heads
 from windowpane.store.audit.contents import ContentAudit
 from windowpane.store.audit.heads import RecordedChain, SessionRevision, missing_key_problem
@@ -340,7 +340,7 @@ class _SessionWalk:
             if self._texts is not None and event.type == BlockAdded.type and event.data.digest:
                 content_type, digest = event.data.content_type, event.data.digest
                 tool = str(event.data.tool_name) if content_type == "tool_call" else None
-                is_comparable = content_type != "tool_result" or may_copy(event.source, event.source)
+                is_comparable = content_type != "tool_result" or is_recording(event.source)
                 self._texts.add(event.stream_id, digest, tool=tool, is_comparable=is_comparable)
             ended_after = _ended_after(ended_after, count, event.type)
         expected = max(session.events, recorded.events)

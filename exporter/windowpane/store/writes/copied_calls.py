@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from windowpane.core.events import CallsCopied, Event, TurnEnded
-from windowpane.core.same_session import call_number, may_copy
+from windowpane.core.same_session import call_number, is_recording
 from windowpane.store.projections import call_ids, session_drafts
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CopiedCalls:
 
     def marked(self, session: SessionDraft, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events of a session with a `calls.copied` before each range of copied turns."""
-        if not may_copy(events[0].context.source, events[0].context.source):
+        if not is_recording(events[0].context.source):
             return events
         calls = {
             number: event.context.turn
@@ -77,7 +77,8 @@ def _is_other_recording(session: SessionDraft, source: str, other: SessionDraft)
         and not session.same_as
         and not other.same_as
         and session.project == other.project
-        and may_copy(source, other.source)
+        and is_recording(source)
+        and is_recording(other.source)
     )
 
 

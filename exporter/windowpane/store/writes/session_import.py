@@ -20,7 +20,7 @@ import msgspec
 
 from windowpane.core.codec import decode, encode
 from windowpane.core.decoders import json_decoder
-from windowpane.core.events import Event, SessionRederived, TurnEnded
+from windowpane.core.events import Event, SessionRederived
 from windowpane.core.same_session import RecordedCalls, rank
 from windowpane.exceptions import OtherSessionError, StoreError
 from windowpane.store.database import Database
@@ -53,7 +53,7 @@ _EARLIER: Final = "SELECT key FROM sessions WHERE session_id = ? AND current = 0
 
 
 DISTINCT: Final = "~"
-"""Sign between the id of another session, which a recording states, and a digest of its first call."""
+"""Character between the id of another session, which a recording states, and a digest of its first call."""
 
 
 class _Stream(msgspec.Struct):
@@ -110,24 +110,23 @@ def compare(connection: Database, factory: EventFactory, capture: ContentCapture
     if comparison.key is not None and comparison.change is not Change.NONE:
         _compare_releases(connection, comparison, factory, capture)
     if comparison.change is Change.REWRITTEN:
-        is_as_complete = comparison.rank == 0
-        if is_as_complete:  # records of one session by other sources may have no calls to compare
-            _compare_calls(connection, comparison, factory)
-        comparison.is_shorter |= comparison.rank < 0 or (is_as_complete and _turns(factory()) < comparison.turns)
+        comparison.is_shorter |= comparison.rank < 0
+        if comparison.rank == 0:  # records of one session by other sources may have no calls to compare
+            _compare_calls(connection, comparison, RecordedCalls.of(factory()))
         if comparison.is_shorter or _is_superseded(connection, comparison, factory):
             comparison.change = Change.NONE
     comparison.rest = chain(list(islice(comparison.rest, CHUNK_EVENTS)), comparison.rest)
     return comparison
 
 
-def _compare_calls(connection: Database, comparison: ImportComparison, factory: EventFactory) -> None:
+def _compare_calls(connection: Database, comparison: ImportComparison, own: RecordedCalls) -> None:
     """Raise `OtherSessionError` where the recording is of another session than the stored one with its id.
 
     The distinct id ends with a digest of its first call, so it is the same at each import.
     """
     stored = connection.execute(rederivation.BODIES, (comparison.key,))
-    own = RecordedCalls.of(factory())
     if own.continue_session(RecordedCalls.of(decode(body) for (body,) in stored)):
+        comparison.is_shorter |= own.turns < comparison.turns
         return
     if own.first:
         raise OtherSessionError(comparison.session_id, f"{comparison.session_id}{DISTINCT}{own.first}")
@@ -293,10 +292,6 @@ def _is_same(stored: bytes, body: bytes, number: int) -> bool:
     if stored == body:
         return True
     return not number and rederivation.without_release(stored) == rederivation.without_release(body)
-
-
-def _turns(events: Iterable[Event]) -> int:
-    return sum(isinstance(event.data, TurnEnded) for event in events)
 
 
 def _is_superseded(connection: Database, comparison: ImportComparison, factory: EventFactory) -> bool:
